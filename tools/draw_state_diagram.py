@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from quorate.raft.roles import TRANSITIONS, Starting
+from quorate.raft.roles import TRANSITIONS, Initializing
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "protocol.md"
 BEGIN = "<!-- roles: drawn by tools/draw_state_diagram.py -->\n"
@@ -30,7 +30,7 @@ def diagram() -> str:
 
 def _name(role: type) -> str:
     """As Mermaid calls a state; the start of a process is none."""
-    return "[*]" if role is Starting else role.__name__
+    return "[*]" if role is Initializing else role.__name__
 
 
 def redrawn(text: str) -> str:

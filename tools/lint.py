@@ -87,13 +87,13 @@ def messages_name_what_is_alike(tree: Tree) -> Iterator[str]:
             for kind in sorted({kind for kind in kinds if kinds.count(kind) > 1}):
                 yield (
                     f"{path}:{node.lineno}: {node.name} holds more than one {kind}: make it a "
-                    "named_value"
+                    "keyword_value_type"
                 )
 
 
 def _takes_keywords_only(node: ast.ClassDef) -> bool:
     made_by = [ast.unparse(decorator) for decorator in node.decorator_list]
-    return any(text == "named_value" or "kw_only=True" in text for text in made_by)
+    return any(text == "keyword_value_type" or "kw_only=True" in text for text in made_by)
 
 
 def modules_say_what_they_are_for(tree: Tree) -> Iterator[str]:

@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quorate.cli.argument_types import duration_s, number
-from quorate.sim.mutants import BUGS
+from quorate.sim.mutants import MUTANTS
 from quorate.sim.parallel_runner import begin_worker
 from quorate.sim.runner import run_seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MUTANTS = Path(__file__).resolve().parent.parent / "services" / "quorate" / "sim" / "mutants"
+MUTANTS_FOLDER = Path(__file__).resolve().parent.parent / "services" / "quorate" / "sim" / "mutants"
 # A test runs the first noted seed of each bug: one whose world is over so soon is not bettered.
 QUICK_S = 1.0
 _NAME, _WHAT, _SEEDS = range(3)
@@ -48,7 +48,7 @@ class Noted:
 
 def look(name: str, *, limit_s: float, is_searched: bool) -> Noted:
     """The noted seeds that still catch this bug; else one that does, if it `is_searched`."""
-    held = tuple(seed for seed in BUGS[name].seeds if catches(name, seed))
+    held = tuple(seed for seed in MUTANTS[name].seeds if catches(name, seed))
     if held or not is_searched:
         return Noted(name, held)
     found = search(name, limit_s)
@@ -59,14 +59,14 @@ def catches(name: str, seed: int) -> bool:
     """True when this seed fails with the bug, and in a world of its own only with it."""
     if run_seed(seed, bug=name, lines=0).failure is None:
         return False
-    return not BUGS[name].world or run_seed(seed, world_of=name, lines=0).failure is None
+    return not MUTANTS[name].world or run_seed(seed, world_of=name, lines=0).failure is None
 
 
 def search(name: str, limit_s: float) -> int | None:
     """The first seed whose world is quick, or else the quickest one in that time."""
     until_s = time.monotonic() + limit_s
     best: tuple[float, int] | None = None
-    for seed in range(1, BUGS[name].within + 1):
+    for seed in range(1, MUTANTS[name].within + 1):
         if time.monotonic() > until_s:
             break
         began_s = time.process_time()
@@ -81,7 +81,7 @@ def search(name: str, limit_s: float) -> int | None:
 # --- the files ------------------------------------------------------------------------------------
 
 
-def write(noted: Noted, folder: Path = MUTANTS) -> None:
+def write(noted: Noted, folder: Path = MUTANTS_FOLDER) -> None:
     """Replace the seeds of a bug by these. Raises ValueError for a bug in no file."""
     for path in sorted(folder.glob("*.py")):
         text = path.read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def write(noted: Noted, folder: Path = MUTANTS) -> None:
 def _place(text: str, bug: str) -> tuple[int, int] | None:
     """The places in a file at which the seeds of that bug begin and end."""
     for node in ast.walk(ast.parse(text)):
-        is_bug = isinstance(node, ast.Call) and ast.unparse(node.func) == "Bug"
+        is_bug = isinstance(node, ast.Call) and ast.unparse(node.func) == "Mutant"
         if not is_bug or not isinstance(node, ast.Call) or len(node.args) <= _SEEDS:
             continue
         name, seeds = node.args[_NAME], node.args[_SEEDS]
@@ -133,11 +133,13 @@ def look_at_all(
                 yield future.result()
 
 
-def main(arguments: list[str] | None = None, folder: Path = MUTANTS) -> int:
+def main(arguments: list[str] | None = None, folder: Path = MUTANTS_FOLDER) -> int:
     """Look at each bug, and write what is new; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="look at noted seeds, change nothing")
-    parser.add_argument("--bugs", nargs="+", choices=list(BUGS), default=list(BUGS), metavar="NAME")
+    parser.add_argument(
+        "--bugs", nargs="+", choices=list(MUTANTS), default=list(MUTANTS), metavar="NAME"
+    )
     parser.add_argument("--jobs", type=number(1), default=os.cpu_count() or 1, metavar="N")
     parser.add_argument(
         "--limit", type=duration_s, default=duration_s("5m"), metavar="TIME", help="for each bug"
@@ -150,7 +152,7 @@ def main(arguments: list[str] | None = None, folder: Path = MUTANTS) -> int:
         if not noted.seeds:
             missing.append(noted.bug)
             print(f"{noted.bug}: no seed catches it", file=sys.stderr, flush=True)
-        elif noted.seeds != BUGS[noted.bug].seeds:
+        elif noted.seeds != MUTANTS[noted.bug].seeds:
             what = "is caught by" if noted.is_new else "is still caught by"
             print(f"{noted.bug} {what} {', '.join(map(str, noted.seeds))}", flush=True)
             if not options.check:

@@ -29,7 +29,7 @@ HEADER = """\
 """
 CHART = PurePosixPath("deploy/helm/quorate")
 # The arguments of these name a random stream of the simulator: another name changes every run.
-STREAMS = frozenset({"Draws", "happens", "of"})
+STREAMS = frozenset({"RandomSource", "chance", "stream"})
 # This module and its tests hold the words as patterns and examples.
 WORD_LISTS = frozenset({PurePosixPath("tools/wording.py"), TESTS / "tools/test_wording.py"})
 

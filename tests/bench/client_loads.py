@@ -130,7 +130,7 @@ class Client:
 
 
 async def register(client: Client) -> None:
-    """10,000 brokers are registered on 8 WriteStreams, or on one of each channel."""
+    """10,000 brokers are registered on 8 WriteStreamLimits, or on one of each channel."""
     cluster_id = await client.cluster_id()
     numbers = client.workers(REGISTERING_STREAMS)
     each = REGISTRATIONS // len(numbers)
@@ -150,7 +150,7 @@ async def register(client: Client) -> None:
 
 
 async def heartbeats(client: Client) -> None:
-    """One broker's heartbeats on 32 WriteStreams, or on one of each channel."""
+    """One broker's heartbeats on 32 WriteStreamLimits, or on one of each channel."""
     cluster_id = await client.cluster_id()
     request = registration(_FIRST_BROKER, cluster_id)
     beat = pb.BrokerHeartbeat(broker_id=request.broker_id)

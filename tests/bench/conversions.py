@@ -149,7 +149,7 @@ def _steps() -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def _read(data: list[bytes]) -> list[Any]:
-    return [convert.chosen(pb.WriteRequest.FromString(each), "request") for each in data]
+    return [convert.request_in(pb.WriteRequest.FromString(each), "request") for each in data]
 
 
 def _encoded(records: list[Any]) -> list[bytes]:

@@ -270,7 +270,7 @@ def _fence(image: MetadataImage, measured: dict[str, float]) -> None:
     def commit(decision: Any) -> None:  # noqa: ANN401 - of either checkout
         if decision is not None and decision.values:
             batches.append(encode_batch(decision.values, timestamp_ms=2))
-            controller.cut(decision.end_offset)
+            controller.end_batch(decision.end_offset)
             controller.commit(decision.end_offset, 2)
 
     while controller.wake_at_ms == 0:

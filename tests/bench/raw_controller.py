@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from quorate.server.__main__ import main
-from quorate.server.state_machine import Hosted
+from quorate.server.state_machine import HostedStateMachine
 from tests.bench.raw_servicer import RawService
 from tests.bench.raw_state_machine import RawApplication
 
@@ -27,11 +27,11 @@ def host_records(
     config: ControllerConfig,
     meta: MetaProperties,
     bootstrap: tuple[MetadataRecord, ...],
-) -> Hosted:
+) -> HostedStateMachine:
     """Opaque records, whatever the log held before."""
     del meta, bootstrap
     raw = RawApplication(driver, linger_ms=config.quorum.append_linger_ms)
-    return Hosted(raw, lambda _listener: (RawService(raw),))
+    return HostedStateMachine(raw, lambda _listener: (RawService(raw),))
 
 
 if __name__ == "__main__":

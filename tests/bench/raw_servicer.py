@@ -15,7 +15,7 @@ import grpc.aio
 
 from quorate.api.permissions import PEER
 from quorate.rpc.channels import MESSAGE_BYTES_MAX
-from quorate.rpc.method_table import MethodRow, PlaceKind, path
+from quorate.rpc.method_table import LimitGroup, MethodPolicy, path
 from tests.bench.gen.raw.v1 import raw_pb2 as pb
 
 if TYPE_CHECKING:
@@ -168,16 +168,16 @@ class RawService:
 
     descriptor = _SERVICE
     methods: Final = {
-        path(method): MethodRow(
+        path(method): MethodPolicy(
             needs={"": PEER},
             request_bytes_max=MESSAGE_BYTES_MAX,
-            places=PlaceKind.WRITES,
+            places=LimitGroup.WRITES,
             has_own_places=method.client_streaming,
         )
         for method in _SERVICE.methods
     }
 
-    def behaviour(self, method: MethodDescriptor) -> Behaviour:
+    def handler_for(self, method: MethodDescriptor) -> Behaviour:
         behaviour: Behaviour = getattr(self, method.name)
         return behaviour
 

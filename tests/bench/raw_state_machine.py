@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from quorate.controller.decision import Decision
 from quorate.raft import api
 from quorate.raft.messages import ProposalResponse
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.batch import BATCH_BYTES_MAX
 from quorate.records.ids import Offset
 from quorate.server.metadata.proposer import Proposer
-from quorate.server.snapshots.verifier import SnapshotChecks
+from quorate.server.snapshots.verifier import SnapshotVerifier
 from tests.bench.raw_servicer import RawLogError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class RawApplication:
         self._proposer = Proposer(driver, linger_ms=linger_ms)
         self._end = Offset(0)
         self._waiters: dict[Waiter, None] = {}
-        self._checks = SnapshotChecks(driver, driver.deliver)
+        self._checks = SnapshotVerifier(driver, driver.deliver)
 
     @property
     def is_loaded(self) -> bool:
@@ -77,8 +77,8 @@ class RawApplication:
             raise RawLogError(f"records: send 1 or more, of {APPEND_BYTES_MAX} bytes at most")
         base = self._end
         self._end = end = Offset(base + len(values))
-        self._proposer.gather(Decision(values, None, base, end))
-        self._proposer.consider()
+        self._proposer.add(Decision(values, None, base, end))
+        self._proposer.propose_if_due()
         return end
 
     def watch(self, waiter: Waiter) -> None:
@@ -91,13 +91,13 @@ class RawApplication:
 
     # --- what the driver tells --------------------------------------------------------------------
 
-    def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None:
+    def on_appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None:
         """Control records take offsets too."""
         del timestamp_ms
         if self._proposer.epoch is not None and isinstance(effect.payload, api.ControlBatch):
             self._end = effect.end.offset
 
-    def progressed(self, progress: api.PublishProgress) -> None:
+    def on_progress(self, progress: api.PublishProgress) -> None:
         """Step down, commit, or begin to take records."""
         epoch = progress.epoch if progress.is_leader else None
         if self._proposer.epoch is not None and self._proposer.epoch != epoch:
@@ -111,9 +111,9 @@ class RawApplication:
             log.info("takes records", extra={"epoch": epoch, "offset": self._end})
         for waiter in tuple(self._waiters):
             waiter.committed(high_watermark)
-        self._proposer.consider()
+        self._proposer.propose_if_due()
 
-    def answered(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
+    def on_response(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
         """A batch lies where it was meant to, or leadership is lost."""
         assert isinstance(response, ProposalResponse)
         batch = self._proposer.answered(token)
@@ -121,11 +121,11 @@ class RawApplication:
             self._step_down()
             if response.base_offset is not None:
                 reason = f"a batch for {batch.base_offset} lies at {response.base_offset}"
-                self._driver.deliver(api.ResignRequested(reason, Cause.STATE_MACHINE))
+                self._driver.deliver(api.ResignRequested(reason, RoleChangeCause.STATE_MACHINE))
 
     def flushed(self) -> None:
         """What gathered meanwhile may be the next batch."""
-        self._proposer.consider()
+        self._proposer.propose_if_due()
 
     def drain(self) -> None:
         """Propose what has gathered."""
@@ -135,17 +135,17 @@ class RawApplication:
         """There are none but those that another kind of controller may have left."""
         self._checks.begin(effect)
 
-    async def pause(self) -> None:
+    async def suspend_storage_access(self) -> None:
         """Nothing here reads the storage."""
 
-    def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None:
+    def resume_storage_access(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None:
         """Nothing to load again."""
 
-    def disk_hangs(self) -> None:
+    def on_disk_stalled(self) -> None:
         """Nobody can be told what is committed."""
         self._step_down()
 
-    def advance(self) -> None:
+    def on_log_changed(self) -> None:
         """What is in the log does not matter here."""
 
     async def close(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.records.batch import encode_batch, stamp
+from quorate.records.batch import encode_batch, restamp
 from quorate.records.ids import TopicId
 from quorate.records.metadata import (
     ConfigRecord,
@@ -23,7 +23,7 @@ TOPIC = TopicId(b"t" * 16)
 
 def batch(base_offset: int, *records: MetadataRecord) -> bytes:
     values = [encode_record(record, 0) for record in records]
-    return stamp(encode_batch(values, timestamp_ms=0), base_offset, 1)
+    return restamp(encode_batch(values, timestamp_ms=0), base_offset, 1)
 
 
 def config(value: str) -> ConfigRecord:

@@ -48,7 +48,7 @@ from tests.integration.transports import chosen
 if TYPE_CHECKING:
     from random import Random
 
-    from quorate.controller.request_types import WriteFor, WriteReply
+    from quorate.controller.request_types import WriteReply, WriteRequestOf
     from quorate.records.errors import ErrorCode as Error
     from tests.chaos.cluster import Cluster
 
@@ -65,7 +65,7 @@ KEYS: Final = STAYING + PASSING
 CONFIG: Final = "retention.ms"
 
 
-def _request(kind: Kind, key: str, value: int) -> WriteFor[Any]:
+def _request(kind: Kind, key: str, value: int) -> WriteRequestOf[Any]:
     if kind is Kind.CREATE:
         configs = ((CONFIG, str(value)),)
         return CreateTopics((NewTopic(key, partitions=2, replication_factor=3, configs=configs),))

@@ -24,7 +24,7 @@ import uvloop
 
 from quorate.rpc.health import enable_reflection
 from quorate.rpc.security.tls import TlsFiles
-from quorate.server.memory.gc_tuning import set_aside
+from quorate.server.memory.gc_tuning import freeze_heap
 from quorate.settings.tls import TlsSettings
 from tests.conformance.servicer import RESPONSE_BYTES_MAX, SERVICE, TestService
 from tests.conformance.stubs import services
@@ -83,7 +83,7 @@ async def serve(transport: str, folder: Path | None, *, notes_turns: bool) -> No
     longest = note_turns() if notes_turns else lambda: ""
     ended = asyncio.Event()
     # As in a controller: a pass over all that was imported would be the longest turn.
-    set_aside()
+    freeze_heap()
 
     def asked() -> None:
         if os.read(sys.stdin.fileno(), 1):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quorate.rpc.channels import MESSAGE_BYTES_MAX, make_server, open_channel
 from quorate.rpc.listener import GrpcListener
-from quorate.rpc.security.authorization import ANYBODY, CallerInterceptor
+from quorate.rpc.security.authorization import ALLOW_ALL, CallerInterceptor
 from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def make_listener(transport: str, add_services: Callable[[Any], None]) -> GrpcLi
     """A listener with these services, and without the guard that knows ours alone."""
     server = make_server((), received_bytes_max=MESSAGE_BYTES_MAX, transport=Transport(transport))
     add_services(server)
-    return GrpcListener(server, CallerInterceptor(ANYBODY, {}))
+    return GrpcListener(server, CallerInterceptor(ALLOW_ALL, {}))
 
 
 def connect(transport: str, host: str, port: int, *, tls: TlsFiles | None = None) -> Any:  # noqa: ANN401

@@ -29,7 +29,7 @@ from quorate.cli.local_quorum import (
 from quorate.cli.output import CommandError
 from quorate.client.controller_calls import OutcomeUnknownError
 from quorate.client.controller_client import ControllerClient
-from quorate.client.fan_out import ask_everybody
+from quorate.client.fan_out import ask_all
 from quorate.controller.topics.messages import (
     CreateTopics,
     CreateTopicsReply,
@@ -270,7 +270,7 @@ class Controllers:
             )
 
         async def check() -> bool:
-            answers = await ask_everybody(
+            answers = await ask_all(
                 [self.nodes[node_id].address for node_id in self.processes],
                 lambda address: self.client.try_describe_at(address, DESCRIBE_S),
                 is_enough=leads,

@@ -187,7 +187,7 @@ async def test_spans_that_a_collector_rejects_are_dropped(caplog: pytest.LogCapt
         active = tracing.active()
         assert active is not None
         await asyncio.to_thread(tracing.stop)
-        numbers = active.numbers()
+        numbers = active.metrics()
     assert (numbers["spans_exported_total"], numbers["spans_dropped_total"]) == (2, 1)
     assert "1 rejected: too old" in caplog.text
 

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from quorate.pipeline.command import main
 from quorate.pipeline.jobs import job_runner
 from quorate.pipeline.jobs.ingest import SCHEMA, start_ingest
-from quorate.pipeline.jobs.spark_errors import what_was_said
+from quorate.pipeline.jobs.spark_errors import spark_error_message
 from quorate.pipeline.session import session
 from tests.pipeline.source.logs import LogWriter, flip, partition, topic
 
@@ -156,7 +156,7 @@ def batch_rows(spark: SparkSession, options: dict[str, str]) -> list[list[Any]] 
         timed = log.withColumn("at_ms", F.unix_millis("timestamp"))
         rows = timed.select(*_COLUMNS, "source_node").collect()
     except PySparkException as error:
-        return what_was_said(error, sys.executable)
+        return spark_error_message(error, sys.executable)
     return sorted((list(row) for row in rows), key=repr)
 
 
@@ -171,7 +171,7 @@ def _streamed(spark: SparkSession, options: dict[str, str], place: Path) -> dict
     try:
         query.awaitTermination()
     except StreamingQueryException as error:
-        said = what_was_said(error, sys.executable)
+        said = spark_error_message(error, sys.executable)
     if not (place / "_spark_metadata").exists():
         return {"rows": [], "error": said}
     stored = (

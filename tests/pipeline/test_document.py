@@ -23,7 +23,7 @@ from quorate.cli.main import main as quorate
 from quorate.pipeline.jobs import job_runner
 from quorate.pipeline.jobs.job_runner import chosen_tables, source_options
 from quorate.pipeline.jobs.registry import JOBS
-from quorate.pipeline.jobs.table_filters import narrowing_of
+from quorate.pipeline.jobs.table_filters import parse_filter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,7 +109,7 @@ def test_each_command_can_be_typed(each: Quoted) -> None:
     source_options(job, parsed)
     if job.tables:
         schemas = import_module(job.module).SCHEMAS
-        narrowing_of(parsed, {name: schemas[name] for name in chosen_tables(job, parsed)})
+        parse_filter(parsed, {name: schemas[name] for name in chosen_tables(job, parsed)})
 
 
 def test_each_flag_that_it_names_is_one_of_a_job(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 from quorate.autojoin.actions import (
     Action,
     AddVoter,
+    Decision,
     DeletePod,
     HandOver,
-    NextStep,
     RemoveVoter,
     Wait,
     WriteRecord,
 )
 from quorate.autojoin.decision import decide
 from quorate.autojoin.quorum_view import majority
-from quorate.autojoin.state import Desired, Memory, Observed
+from quorate.autojoin.state import Desired, Observation, PersistedState
 from quorate.raft import messages as m
 from quorate.records.voters import Voter
 from tests.unit.autojoin.looks import CLUSTER, LATELY, LONG_AGO, RECORD, key, pod, quorum, state
@@ -72,7 +72,7 @@ class World:
     voters: set[ReplicaKey] = field(default_factory=set)
     leader: int | None = None
     pending: m.VoterChange | None = None
-    memory: Memory = field(default_factory=Memory)
+    persisted_state: PersistedState = field(default_factory=PersistedState)
     record: BootstrapRecord | None = None
     hooks_work: bool = True
     # While faults come, what the leader heard a moment ago may be wrong, and nobody can know.
@@ -140,15 +140,15 @@ class World:
             self.disks[ordinal] = self.disks.get(ordinal, 0) + 1
         self.elect()
 
-    def look(self) -> Observed:
+    def look(self) -> Observation:
         """What the operator sees of it."""
         pods = tuple(self._pod(ordinal, each) for ordinal, each in sorted(self.machines.items()))
-        return Observed(
+        return Observation(
             now_ms=self.now_ms,
             pods=pods,
             quorum=None if self.leader is None else self._describe(self.leader),
             record=self.record,
-            memory=self.memory,
+            persisted_state=self.persisted_state,
         )
 
     def _pod(self, ordinal: int, machine: Machine) -> Pod:
@@ -190,12 +190,12 @@ class World:
     def desired(self) -> Desired:
         return Desired(stateful_set="q", replicas=self.replicas, revision=self.revision)
 
-    def operate(self, *, forgets: bool = False, loses: bool = False) -> NextStep:
+    def operate(self, *, forgets: bool = False, loses: bool = False) -> Decision:
         """One reconcile: it may die before the action (`loses`), or before its note (`forgets`)."""
         decision = decide(self.desired(), self.look())
         if forgets:
             return decision
-        self.memory = decision.memory
+        self.persisted_state = decision.persisted_state
         if not loses and not isinstance(decision.step, Wait):
             self.perform(decision.step)
         return decision
@@ -209,7 +209,7 @@ class World:
                 self.record = record
             case AddVoter(who):
                 self._change(self.voters | {who}, m.VoterChange(m.ChangeKind.ADD, Voter(who)))
-                assert who not in self.memory.lost, "a lost disk never votes again"
+                assert who not in self.persisted_state.lost, "a lost disk never votes again"
                 assert sum(each.node_id == who.node_id for each in self.voters) == 1
             case RemoveVoter(who):
                 assert who in self.voters
@@ -307,6 +307,6 @@ def drawn(random: random.Random) -> World:
     if random.random() < 0.5:
         world.record = RECORD
         ghosts = {key(random.randrange(7)): random.randrange(2_000_000) for _ in range(3)}
-        world.memory = Memory(ghosts, (key(random.randrange(7), 200),))
+        world.persisted_state = PersistedState(ghosts, (key(random.randrange(7), 200),))
     world.tick()
     return world

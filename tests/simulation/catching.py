@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.argument_types import duration_s, number
-from quorate.sim.mutants import BUGS
+from quorate.sim.mutants import MUTANTS
 from quorate.sim.parallel_runner import begin_worker
 from quorate.sim.runner import run_seed
 
@@ -184,7 +184,9 @@ def main(words: list[str] | None = None) -> int:
         prog="python -m tests.simulation.catching", description=__doc__
     )
     parser.add_argument("--starts", type=number(1, 99), default=STARTS, metavar="N")
-    parser.add_argument("--bugs", nargs="+", choices=list(BUGS), default=list(BUGS), metavar="NAME")
+    parser.add_argument(
+        "--bugs", nargs="+", choices=list(MUTANTS), default=list(MUTANTS), metavar="NAME"
+    )
     parser.add_argument("--seeds", type=number(1), default=SEEDS, metavar="N")
     parser.add_argument("--cpu", type=number(1), default=CPU_S, metavar="SECONDS")
     parser.add_argument("--jobs", type=number(1), default=os.cpu_count() or 1, metavar="N")

@@ -31,7 +31,7 @@ from quorate.controller.authorization.authorizer import (
     ResourceKind,
     topic_resource,
 )
-from quorate.controller.authorization.config_authorizer import ListedIdentities, Rule
+from quorate.controller.authorization.config_authorizer import ConfigAuthorizer, Rule
 from quorate.controller.client_quotas.messages import (
     AlterClientQuotas,
     EntityPart,
@@ -75,7 +75,7 @@ class Told(Cluster):
 
     def rights(self, view: View | None, caller: Caller) -> Rights:
         """The teller may do everything, others what the story gave them."""
-        listed = ListedIdentities(frozenset({CALLER.principal}), {}, self.rules)
+        listed = ConfigAuthorizer(frozenset({CALLER.principal}), {}, self.rules)
         return listed.rights(view, caller)
 
     def decide(self, request: WriteRequest, caller: Caller = CALLER) -> Decision:

@@ -15,7 +15,7 @@ from quorate.raft import api, messages
 from quorate.records.ids import DirectoryId, Millis, NodeId
 from quorate.sim.cases.field_codec import with_fields
 from quorate.sim.checkers.liveness import is_caught_up
-from quorate.sim.cluster import World
+from quorate.sim.cluster import Cluster
 from quorate.sim.engine.disk import Survival
 from quorate.sim.engine.network import NetworkOptions
 from quorate.sim.engine.node_config import CLUSTER_ID
@@ -26,7 +26,7 @@ from quorate.sim.sim_options import ClientOptions, DiskOptions, WorldOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.raft.trace_events import Note
+    from quorate.raft.trace_events import TraceEvent
     from quorate.sim.engine.node import SimulatedNode
     from quorate.sim.transcript import Line
 
@@ -97,11 +97,11 @@ class Story:
     """One quorum and the commands that can be given to it."""
 
     def __init__(self) -> None:
-        self.world = World(0, OPTIONS, keep=1 << 20)
+        self.cluster = Cluster(0, OPTIONS, keep=1 << 20)
         self.operations = 0
         self.in_words = 0
         self.shows_all = False
-        self.said: dict[NodeId | None, tuple[Note, ...]] = {}
+        self.said: dict[NodeId | None, tuple[TraceEvent, ...]] = {}
 
     def tell(self, commands: list[str]) -> list[str]:
         """What happens while the commands are carried out, as lines."""
@@ -109,9 +109,9 @@ class Story:
         for command in commands:
             name, *words = command.split()
             given = {word.partition("=")[0]: word.partition("=")[2] for word in words}
-            self.world.transcript.lines.clear()
+            self.cluster.transcript.lines.clear()
             answer = getattr(self, f"do_{name.replace('-', '_')}")(given)
-            for line in self.world.transcript.lines:
+            for line in self.cluster.transcript.lines:
                 said.extend(self._shown(line))
             said.extend([answer] if isinstance(answer, str) else answer or [])
         return said or ["ok"]
@@ -120,18 +120,18 @@ class Story:
         """Steps in which a replica has something new to say; of their effects those that matter."""
         update = line.update
         if update is not None and not self.shows_all:
-            if not update.notes:
+            if not update.trace:
                 return []
             effects = tuple(effect for effect in update.effects if not _is_routine(effect))
-            if not effects and self.said.get(line.node) == update.notes:
+            if not effects and self.said.get(line.node) == update.trace:
                 return []
-            self.said[line.node] = update.notes
+            self.said[line.node] = update.trace
             line = line._replace(update=replace(update, effects=effects))
         return str(line).splitlines()
 
     def node(self, given: dict[str, str]) -> SimulatedNode:
         """The node whose number is the command's first word."""
-        return self.world.nodes[NodeId(int(next(iter(given))))]
+        return self.cluster.nodes[NodeId(int(next(iter(given))))]
 
     # --- a quorum ---------------------------------------------------------------------------------
 
@@ -153,15 +153,15 @@ class Story:
         )
         self.shows_all = False
         self.in_words = 0
-        self.world = World(0, options, keep=1 << 20)
-        build(self.world, lambda number: FixedDraw(number / 10))
+        self.cluster = Cluster(0, options, keep=1 << 20)
+        build(self.cluster, lambda number: FixedDraw(number / 10))
 
     def do_quorum(self, given: dict[str, str]) -> str:
         """`quorum ...` as `start`, and then until there is a leader that everybody follows."""
         self.do_start(given)
-        self._until(lambda: is_caught_up(self.world))
-        self.world.transcript.lines.clear()
-        leader = self.world.leader()
+        self._until(lambda: is_caught_up(self.cluster))
+        self.cluster.transcript.lines.clear()
+        leader = self.cluster.leader()
         assert leader is not None
         return f"leader {leader.node_id} in epoch {leader.led_epoch}, log ends at {leader.log.end}"
 
@@ -172,7 +172,7 @@ class Story:
     def do_state(self, given: dict[str, str]) -> list[str]:
         """`state`: one line a node."""
         del given
-        return [self._state(node) for node in self.world.nodes.values()]
+        return [self._state(node) for node in self.cluster.nodes.values()]
 
     def _state(self, node: SimulatedNode) -> str:
         progress = node.progress
@@ -190,20 +190,20 @@ class Story:
     def do_run(self, given: dict[str, str]) -> None:
         """`run ms=500`, or `run until=...` one of the conditions below, `leads:2` for a node's."""
         if "ms" in given:
-            self.world.run(self.world.now_ms + int(given["ms"]))
+            self.cluster.run(self.cluster.now_ms + int(given["ms"]))
             return
         until, _, number = given["until"].partition(":")
-        before, answers = self.world.leader(), len(self.world.answers)
+        before, answers = self.cluster.leader(), len(self.cluster.answers)
         conditions: dict[str, Callable[[], bool]] = {
             "leader": self._has_active_leader,
-            "leader-changed": lambda: self._has_active_leader() and self.world.leader() != before,
-            "caught-up": lambda: is_caught_up(self.world),
-            "answered": lambda: len(self.world.answers) > answers,
-            "committed": lambda: self.operations - 1 in self.world.oracle.acknowledged,
-            "no-leader": lambda: self.world.leader() is None,
+            "leader-changed": lambda: self._has_active_leader() and self.cluster.leader() != before,
+            "caught-up": lambda: is_caught_up(self.cluster),
+            "answered": lambda: len(self.cluster.answers) > answers,
+            "committed": lambda: self.operations - 1 in self.cluster.oracle.acknowledged,
+            "no-leader": lambda: self.cluster.leader() is None,
         }
         if number:
-            node = self.world.nodes[NodeId(int(number))]
+            node = self.cluster.nodes[NodeId(int(number))]
             conditions |= {
                 "voter": lambda: node.key in self._leader().log.voters,
                 "whole": lambda: not node.is_healing,
@@ -217,12 +217,12 @@ class Story:
         self._until(conditions[until])
 
     def _until(self, condition: Callable[[], bool]) -> None:
-        if not condition() and not self.world.run(self.world.now_ms + LIMIT_MS, stop=condition):
+        if not condition() and not self.cluster.run(self.cluster.now_ms + LIMIT_MS, stop=condition):
             raise AssertionError(f"it never comes: {self.do_state({})}")
 
     def _has_active_leader(self) -> bool:
         """Who has replayed all before its epoch; a record of it is committed a moment later."""
-        leader = self.world.leader()
+        leader = self.cluster.leader()
         start = None if leader is None or leader.progress is None else leader.progress.epoch_start
         return leader is not None and start is not None and leader.application.applied >= start
 
@@ -230,8 +230,8 @@ class Story:
 
     def do_propose(self, given: dict[str, str]) -> str:
         """`propose [count=1] [at=N]`: writes of one record, one after another."""
-        leader = self.world.leader()
-        node = self.world.nodes[NodeId(int(given["at"]))] if "at" in given else leader
+        leader = self.cluster.leader()
+        node = self.cluster.nodes[NodeId(int(given["at"]))] if "at" in given else leader
         assert node is not None
         first = self.operations
         for _ in range(int(given.get("count", "1"))):
@@ -243,7 +243,7 @@ class Story:
     def do_outcome(self, given: dict[str, str]) -> str:
         """`outcome N`: what the client of an operation was told."""
         operation = int(next(iter(given)))
-        oracle = self.world.oracle
+        oracle = self.cluster.oracle
         if operation in oracle.acknowledged:
             return f"operation {operation} is acknowledged"
         if operation in oracle.refused:
@@ -253,24 +253,24 @@ class Story:
 
     def do_read(self, given: dict[str, str]) -> str:
         """`read N`: a current read at a node."""
-        reads = self.world.oracle.reads
+        reads = self.cluster.oracle.reads
         self.node(given).application.read_current()
-        self.world.run(self.world.now_ms + 100)
-        return "answered" if self.world.oracle.reads > reads else "no answer"
+        self.cluster.run(self.cluster.now_ms + 100)
+        return "answered" if self.cluster.oracle.reads > reads else "no answer"
 
     # --- faults -----------------------------------------------------------------------------------
 
     def do_isolate(self, given: dict[str, str]) -> None:
-        self.world.network.isolate(self.node(given).node_id, list(self.world.nodes))
+        self.cluster.network.isolate(self.node(given).node_id, list(self.cluster.nodes))
 
     def do_cut(self, given: dict[str, str]) -> None:
         """`cut A B`: the link between two nodes."""
         one, other = (NodeId(int(word)) for word in given)
-        self.world.network.isolate(one, [other])
+        self.cluster.network.isolate(one, [other])
 
     def do_heal(self, given: dict[str, str]) -> None:
         del given
-        self.world.network.heal()
+        self.cluster.network.heal()
 
     def do_kill(self, given: dict[str, str]) -> None:
         self.node(given).kill()
@@ -289,7 +289,7 @@ class Story:
 
     def do_hang(self, given: dict[str, str]) -> None:
         """`hang N`: no flush of a node returns until `release N`."""
-        self.node(given).host.hang()
+        self.node(given).host.stall()
 
     def do_release(self, given: dict[str, str]) -> None:
         self.node(given).host.release()
@@ -300,7 +300,8 @@ class Story:
 
     def do_wipe(self, given: dict[str, str]) -> None:
         replace_disk(
-            self.node(given), DirectoryId(self.world.fates.directory_id(self.node(given).node_id))
+            self.node(given),
+            DirectoryId(self.cluster.random_streams.directory_id(self.node(given).node_id)),
         )
 
     def do_rot(self, given: dict[str, str]) -> None:
@@ -339,7 +340,7 @@ class Story:
         """`move N`: kill a node's process and start it again at another address."""
         node = self.node(given)
         node.kill()
-        self.world.addresses.move(node)
+        self.cluster.addresses.move(node)
         node.start()
         return f"{node.node_id} is at {node.endpoints[0]}"
 
@@ -348,7 +349,7 @@ class Story:
 
         `answers words`: what was not told in words yet, in words.
         """
-        answers = list(self.world.answers.values())
+        answers = list(self.cluster.answers.values())
         lines = [
             f"{answer.error.name} {answer.reason.value if answer.reason else ''}".strip()
             for answer in answers
@@ -363,7 +364,7 @@ class Story:
         del given
         return [
             f"{node.node_id} knows " + ", ".join(str(v.endpoints[0]) for v in node.log.voters)
-            for node in self.world.nodes.values()
+            for node in self.cluster.nodes.values()
         ]
 
     def do_hand_over(self, given: dict[str, str]) -> None:
@@ -376,7 +377,7 @@ class Story:
         self._ask(messages.UpdateFeaturesRequest(1, validate_only=False))
 
     def _leader(self) -> SimulatedNode:
-        leader = self.world.leader()
+        leader = self.cluster.leader()
         assert leader is not None
         return leader
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from quorate.autojoin.actions import HandOver, StepCause, Wait, Waiting
+from quorate.autojoin.actions import HandOver, StepCause, Wait, WaitReason
 from tests.simulation.autojoin_world import CALM_TICKS, World, drawn
 from tests.unit.autojoin.looks import key
 
@@ -60,10 +60,10 @@ def calm(world: World) -> Wait:
 def at_rest(world: World, last: Wait) -> bool:
     """True if the quorum is as it was wanted; otherwise it has lost its majority for good."""
     if world.leader is None:
-        assert last.why is Waiting.NO_LEADER
+        assert last.why is WaitReason.NO_LEADER
         return False
     wanted = {key(each, world.machines[each].disk) for each in range(world.replicas)}
-    assert last.why is Waiting.IN_STEP, last
+    assert last.why is WaitReason.IN_STEP, last
     assert world.voters == wanted
     assert all(each.revision == world.revision for each in world.machines.values())
     return True

@@ -16,7 +16,7 @@ from quorate.raft.messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.sim.checkers.liveness import is_caught_up
-from quorate.sim.cluster import World
+from quorate.sim.cluster import Cluster
 from quorate.sim.engine.disk import Survival
 from quorate.sim.engine.network import NetworkOptions
 from quorate.sim.engine.node import SimulatedNode
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import MembershipRequest
     from quorate.records.ids import ReplyToken
     from quorate.records.voters import VoterSet
-    from quorate.sim.engine.process_exits import Doom
+    from quorate.sim.engine.process_exits import ScheduledCrash
 
 OPTIONS: Final = WorldOptions(
     network=NetworkOptions(delay_us=1000),
@@ -51,7 +51,7 @@ STEPS_MIN: Final = {"leader": 20, "other": 10}
 class Change:
     """One world, right before the request for a change."""
 
-    world: World
+    cluster: Cluster
     leader: SimulatedNode
     other: SimulatedNode
     request: MembershipRequest
@@ -65,7 +65,7 @@ def keys(voters: VoterSet) -> frozenset[ReplicaKey]:
 
 def prepared(what: str) -> Change:
     """Three voters, and for `add` an observer; the leader is old enough for changes."""
-    world = World(0, replace(OPTIONS, observers=1 if what == "add" else 0))
+    world = Cluster(0, replace(OPTIONS, observers=1 if what == "add" else 0))
     build(world)
     assert world.run(LIMIT_MS, stop=lambda: is_caught_up(world))
     world.run(world.now_ms + 3 * OPTIONS.timeouts.fetch_timeout_ms)
@@ -91,9 +91,9 @@ def prepared(what: str) -> Change:
     return Change(world, leader, follower, remove, old, keys(old) - {gone.key})
 
 
-def begin(change: Change, victim: SimulatedNode, steps: int) -> tuple[ReplyToken, Doom]:
+def begin(change: Change, victim: SimulatedNode, steps: int) -> tuple[ReplyToken, ScheduledCrash]:
     """Ask for the change between two writes; `victim` dies before that step from here on."""
-    doom = change.world.endings.doom(victim, steps)
+    doom = change.cluster.process_exits.schedule_crash(victim, steps)
     change.leader.application.propose((0,), RECORD_BYTES)
     token = change.leader.ask(change.request)
     change.leader.application.propose((1,), RECORD_BYTES)
@@ -101,14 +101,14 @@ def begin(change: Change, victim: SimulatedNode, steps: int) -> tuple[ReplyToken
 
 
 def is_over(change: Change) -> bool:
-    return is_caught_up(change.world) and keys(change.leader.log.voters) == change.new
+    return is_caught_up(change.cluster) and keys(change.leader.log.voters) == change.new
 
 
 def count_steps(what: str, whose: str) -> int:
     """How many steps the victim of an undisturbed change has, and shortly after."""
     change = prepared(what)
     token, doom = begin(change, victim_of(change, whose), NEVER)
-    world = change.world
+    world = change.cluster
     assert world.run(world.now_ms + LIMIT_MS, stop=lambda: is_over(change))
     world.run(world.now_ms + OPTIONS.timeouts.fetch_timeout_ms)
     assert world.answers[token].error is ErrorCode.NONE
@@ -124,16 +124,16 @@ def die_and_go_on(
 ) -> frozenset[ReplicaKey]:
     """The voters after the victim died before that step, came back, and everybody settled."""
     change = prepared(what)
-    world = change.world
+    world = change.cluster
     deaths: list[SimulatedNode] = []
 
-    def died(node: SimulatedNode, doom: Doom) -> None:
+    def died(node: SimulatedNode, doom: ScheduledCrash) -> None:
         del doom
         deaths.append(node)
         die(node)
         world.schedule(pause_ms * 1000, node.start)
 
-    world.endings.when_dies = died
+    world.process_exits.when_dies = died
     token, _ = begin(change, victim_of(change, whose), step)
     world.run(world.now_ms + max(PAUSES_MS) + ANSWER_MS)
     assert deaths == [victim_of(change, whose)], f"step {step}"

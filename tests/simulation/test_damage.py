@@ -15,7 +15,7 @@ from quorate.sim.engine.storage import LOG_DIR
 from tests.simulation.story import Story
 
 if TYPE_CHECKING:
-    from quorate.sim.cluster import World
+    from quorate.sim.cluster import Cluster
 
 FOLLOWER = NodeId(3)
 PATIENCE_MS = 20_000
@@ -23,7 +23,7 @@ PATIENCE_MS = 20_000
 FIRST_BATCH = 70
 
 
-def a_quorum(*, batches: int, snapshot_every: int = 0) -> World:
+def a_quorum(*, batches: int, snapshot_every: int = 0) -> Cluster:
     """Three voters that all hold and have flushed a few batches; node 1 leads."""
     story = Story()
     snapshots = f" snapshot-every={snapshot_every}" if snapshot_every else ""
@@ -31,20 +31,20 @@ def a_quorum(*, batches: int, snapshot_every: int = 0) -> World:
     for _ in range(batches):
         story.tell(["propose", "run until=committed"])
     story.tell(["run until=caught-up", "run ms=1000"])
-    return story.world
+    return story.cluster
 
 
-def damage_and_heal(world: World, name: str, position: int) -> None:
+def damage_and_heal(cluster: Cluster, name: str, position: int) -> None:
     """Flip one bit of a file of the follower while it is down; wait until it is whole again."""
-    node = world.nodes[FOLLOWER]
+    node = cluster.nodes[FOLLOWER]
     node.kill()
     node.rot(name, position, 1 << position % 8)
-    world.transcript.lines.clear()
+    cluster.transcript.lines.clear()
     node.start()
     assert node.progress is not None, f"byte {position} of {name}: it did not start"
-    limit = world.now_ms + PATIENCE_MS
-    assert world.run(limit, stop=lambda: is_caught_up(world)), f"byte {position} of {name}"
-    for line in world.transcript.lines:
+    limit = cluster.now_ms + PATIENCE_MS
+    assert cluster.run(limit, stop=lambda: is_caught_up(cluster)), f"byte {position} of {name}"
+    for line in cluster.transcript.lines:
         if line.node == FOLLOWER and line.update is not None:
             for effect in line.update.effects:
                 is_campaign = isinstance(effect, SendRequest) and isinstance(
@@ -53,16 +53,16 @@ def damage_and_heal(world: World, name: str, position: int) -> None:
                 assert not is_campaign, f"byte {position} of {name}: {line}"
 
 
-def files(world: World, suffix: str) -> dict[str, int]:
+def files(cluster: Cluster, suffix: str) -> dict[str, int]:
     """The follower's files of that ending, with their sizes."""
-    found = world.nodes[FOLLOWER].disk.files(LOG_DIR)
+    found = cluster.nodes[FOLLOWER].disk.files(LOG_DIR)
     return {name: size for name, size in found.items() if name.endswith(suffix)}
 
 
-def contents(world: World) -> list[bytes]:
+def contents(cluster: Cluster) -> list[bytes]:
     """The log of every node, as its files hold it."""
     logs = []
-    for node in world.nodes.values():
+    for node in cluster.nodes.values():
         names = [name for name in node.disk.files(LOG_DIR) if name.endswith(".log")]
         logs.append(b"".join(node.disk.read(f"{LOG_DIR}/{name}") for name in names))
     return logs

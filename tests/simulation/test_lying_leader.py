@@ -17,18 +17,18 @@ import pytest
 from quorate.raft.messages import FetchRequest, FetchResponse
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.sim.checkers.liveness import is_caught_up
-from quorate.sim.cluster import World
+from quorate.sim.cluster import Cluster
 from quorate.sim.engine.quorum_setup import build
 from quorate.sim.sim_options import DiskOptions, WorldOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.raft.api import CallFailure, SendRequest
+    from quorate.raft.api import RequestFailure, SendRequest
     from quorate.raft.messages import PeerResponse
     from quorate.sim.engine.network import PeerCaller
     from quorate.sim.engine.node import SimulatedNode
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 LIMIT_MS = 60_000
 FALLEN = Offset(1)
@@ -40,7 +40,7 @@ LIES: dict[str, Callable[[FetchResponse], FetchResponse]] = {
 }
 
 
-class Liar(World):
+class Liar(Cluster):
     """A world in which one node's Fetch answers are changed on their way to some others."""
 
     liar: SimulatedNode | None = None
@@ -49,14 +49,14 @@ class Liar(World):
     asked = 0
 
     def send_response(
-        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
+        self, source: NodeView, caller: PeerCaller, response: PeerResponse | RequestFailure
     ) -> None:
         is_lie = source is self.liar and caller.node_id in self.believers
         if is_lie and isinstance(response, FetchResponse):
             response = self.lie(response)
         super().send_response(source, caller, response)
 
-    def send_request(self, source: SeenNode, effect: SendRequest) -> None:
+    def send_request(self, source: NodeView, effect: SendRequest) -> None:
         self.asked += isinstance(effect.request, FetchRequest) and source.node_id in self.believers
         super().send_request(source, effect)
 
@@ -82,19 +82,19 @@ def test_one_follower_is_told_lies_and_recovers_by_itself(what: str) -> None:
     world.believers = (victim.node_id,)
     world.run(world.now_ms + 5000)
     assert world.leader() is leader, f"{world.seed}: the others hear it and elect nobody else"
-    assert not victim.core.hears_leader, world.seed
+    assert not victim.core.has_live_leader, world.seed
     assert victim.log.end == end, world.seed
-    assert any("does not believe" in line for line in victim.core.remarks()), world.seed
+    assert any("does not believe" in line for line in victim.core.status_warnings()), world.seed
     assert world.asked < 40, f"{world.seed}: asked {world.asked} times in 5 s"
     # A log that diverges there is another quorum's, as long as it is told so
     # (rule `sole_voter_conflict`).
     assert victim.core.replica.second_quorum.is_met is (what == "diverges below it"), world.seed
     world.believers = ()
-    assert world.run(world.now_ms + 10_000, stop=lambda: victim.core.hears_leader), world.seed
+    assert world.run(world.now_ms + 10_000, stop=lambda: victim.core.has_live_leader), world.seed
     assert leader.application.propose((2,), 40)
     assert world.run(world.now_ms + LIMIT_MS, stop=lambda: is_caught_up(world)), world.seed
     # Votes that it refused in the first election are still told, and are no word of the leader's.
-    assert not any("does not believe" in line for line in victim.core.remarks()), world.seed
+    assert not any("does not believe" in line for line in victim.core.status_warnings()), world.seed
 
 
 @pytest.mark.parametrize("what", list(LIES))
@@ -116,9 +116,10 @@ def test_a_leader_that_lies_to_all_is_replaced(what: str) -> None:
 
 def test_these_worlds_see_a_follower_that_believes_everything() -> None:
     with patch(
-        "quorate.raft.replication.response_validation.Trusting.contradiction", lambda *_: None
+        "quorate.raft.replication.response_validation.FetchResponseValidator.find_contradiction",
+        lambda *_: None,
     ):
         world, _, (victim, _) = make("high watermark falls")
         world.believers = (victim.node_id,)
         world.run(world.now_ms + 5000)
-        assert victim.core.hears_leader, world.seed
+        assert victim.core.has_live_leader, world.seed

@@ -15,9 +15,9 @@ from unittest.mock import patch
 import pytest
 
 from quorate.raft.api import StateMachineProgress
-from quorate.raft.election.pre_vote_leases import ASK_SHARE, Promises
+from quorate.raft.election.pre_vote_leases import RENEWAL_SHARE, PreVoteLeases
 from quorate.sim.checkers.liveness import is_caught_up
-from quorate.sim.cluster import World
+from quorate.sim.cluster import Cluster
 from quorate.sim.engine.network import NetworkOptions
 from quorate.sim.engine.quorum_setup import build
 from quorate.sim.sim_options import DiskOptions, ProcessOptions, TimeoutOptions, WorldOptions
@@ -56,13 +56,13 @@ def options_of(seed: int, voters: int) -> WorldOptions:
 def is_far(options: WorldOptions) -> bool:
     """True if an answer may come later than a nominee would ask again."""
     there_and_back_us = 2 * (options.network.delay_us + options.network.jitter_us)
-    return there_and_back_us * ASK_SHARE > options.timeouts.election_timeout_ms * 1000
+    return there_and_back_us * RENEWAL_SHARE > options.timeouts.election_timeout_ms * 1000
 
 
 def finds_a_successor(seed: int, options: WorldOptions) -> bool:
     """True if the voters that are left have a leader before another election could have begun."""
     draw = Random(~seed)
-    world = World(seed, options)
+    world = Cluster(seed, options)
     build(world)
     assert world.run(LIMIT_MS, stop=lambda: is_caught_up(world))
     leader = world.leader()
@@ -119,5 +119,5 @@ def test_rivals_hold_one_election(voters: int) -> None:
 def test_these_worlds_see_pre_votes_for_all() -> None:
     """Where nothing is promised several win the pre-vote, and then they split the votes."""
     options = WorldOptions(voters=7, network=PLAIN.network, disks=PLAIN.disks)
-    with patch.object(Promises, "_current", lambda _: None):
+    with patch.object(PreVoteLeases, "_current", lambda _: None):
         assert not all(finds_a_successor(seed, options) for seed in range(WORLDS_WITH_THE_BUG))

@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pytest
 
 from quorate.raft import api
-from quorate.raft.identity.single_voter_guard import Rivalry
+from quorate.raft.identity.single_voter_guard import SingleVoterGuard
 from quorate.raft.messages import (
     FetchRequest,
     FetchResponse,
@@ -25,22 +25,22 @@ from quorate.raft.messages import (
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
 from quorate.sim.checkers.liveness import is_caught_up
-from quorate.sim.cluster import World
+from quorate.sim.cluster import Cluster
 from quorate.sim.engine.node_config import CLUSTER_ID
 from quorate.sim.engine.quorum_setup import build
 from quorate.sim.sim_options import DiskOptions, WorldOptions
 
 if TYPE_CHECKING:
-    from quorate.raft.api import CallFailure, SendRequest
+    from quorate.raft.api import RequestFailure, SendRequest
     from quorate.raft.messages import PeerResponse
     from quorate.sim.engine.network import PeerCaller
     from quorate.sim.engine.node import SimulatedNode
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 LIMIT_MS = 60_000
 
 
-class TwoQuorums(World):
+class TwoQuorums(Cluster):
     """A world in which node 2 leads another quorum, when it is asked who leads.
 
     Where it `leads` no more, it goes on naming itself, as one does that has resigned.
@@ -52,7 +52,7 @@ class TwoQuorums(World):
     asked_in: Epoch | None = None
 
     def send_response(
-        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
+        self, source: NodeView, caller: PeerCaller, response: PeerResponse | RequestFailure
     ) -> None:
         is_played = self.epochs_ahead is not None and source.node_id == 2
         if is_played and isinstance(response, FetchResponse):
@@ -65,7 +65,7 @@ class TwoQuorums(World):
             response = replace(response, error=error, leader=leader)
         super().send_response(source, caller, response)
 
-    def send_request(self, source: SeenNode, effect: SendRequest) -> None:
+    def send_request(self, source: NodeView, effect: SendRequest) -> None:
         if isinstance(effect.request, FetchRequest) and source.node_id == 1:
             self.asked += 1
             self.asked_in = effect.request.current_leader_epoch
@@ -87,8 +87,8 @@ def make() -> tuple[TwoQuorums, SimulatedNode]:
 
 
 def stands_down(node: SimulatedNode) -> bool:
-    told = any("leads another quorum" in line for line in node.core.remarks())
-    return told and not node.core.hears_leader
+    told = any("leads another quorum" in line for line in node.core.status_warnings())
+    return told and not node.core.has_live_leader
 
 
 @pytest.mark.parametrize("epochs_ahead", [-1, 0, 1, 9])
@@ -116,18 +116,18 @@ def test_an_only_voter_leads_on_beside_one_that_has_led_an_earlier_epoch() -> No
     assert not stands_down(only), world.seed
 
 
-class OneWay(World):
+class OneWay(Cluster):
     """A world in which one node answers and is not heard otherwise."""
 
     mute: SimulatedNode | None = None
     answered = 0
 
-    def send_request(self, source: SeenNode, effect: SendRequest) -> None:
+    def send_request(self, source: NodeView, effect: SendRequest) -> None:
         if source is not self.mute:
             super().send_request(source, effect)
 
     def send_response(
-        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
+        self, source: NodeView, caller: PeerCaller, response: PeerResponse | RequestFailure
     ) -> None:
         self.answered += source is self.mute and isinstance(response, FetchResponse)
         super().send_response(source, caller, response)
@@ -203,7 +203,7 @@ def test_a_process_that_dies_at_that_moment_stands_down_before_or_after() -> Non
 
 
 def test_these_worlds_see_an_only_voter_that_follows_everybody() -> None:
-    with patch.object(Rivalry, "_is_strange", lambda *_: False):
+    with patch.object(SingleVoterGuard, "_is_strange", lambda *_: False):
         world, only = make()
         world.epochs_ahead = 1
         world.run(world.now_ms + 15_000)

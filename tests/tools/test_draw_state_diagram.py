@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.raft.roles import TRANSITIONS, Starting
+from quorate.raft.roles import TRANSITIONS, Initializing
 from tools import draw_state_diagram
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def test_the_committed_diagram_is_fresh() -> None:
 def test_every_transition_is_drawn_once() -> None:
     drawn = draw_state_diagram.diagram()
     for old, new in TRANSITIONS:
-        begin = "[*]" if old is Starting else old.__name__
+        begin = "[*]" if old is Initializing else old.__name__
         assert drawn.count(f"    {begin} --> {new.__name__}: ") == 1
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from quorate.raft import api
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.ids import CallId, Millis
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import appended_voters, expect, log_end, now_ms, saved, told
@@ -22,7 +22,9 @@ ASKED: tuple[api.Effect, ...] = (
     cores.progress("prospective", 0),
 )
 WAKE_MS = 1750
-NOTES = ((NoteKind.ROLE_TAKEN, "no leader was found: unattached becomes prospective in epoch 0"),)
+NOTES = (
+    (TraceEventKind.ROLE_TAKEN, "no leader was found: unattached becomes prospective in epoch 0"),
+)
 
 
 def update() -> api.Update:
@@ -56,14 +58,14 @@ def test_a_difference_is_told_field_by_field() -> None:
         (ASKED, WAKE_MS + 1, NOTES),
         (ASKED, None, NOTES),
         (ASKED, WAKE_MS, ()),
-        (ASKED, WAKE_MS, ((NoteKind.STARTED, NOTES[0][1]),)),
+        (ASKED, WAKE_MS, ((TraceEventKind.STARTED, NOTES[0][1]),)),
     ],
     ids=["one more", "one less", "order", "wake-up", "no wake-up", "a note more", "kind of note"],
 )
 def test_whatever_else_an_update_holds_is_a_difference(
     effects: tuple[api.Effect, ...],
     wake_at_ms: int | None,
-    notes: tuple[tuple[NoteKind, str], ...],
+    notes: tuple[tuple[TraceEventKind, str], ...],
 ) -> None:
     with pytest.raises(AssertionError, match="is expected"):
         expect(update(), *effects, wake_at_ms=wake_at_ms, notes=notes)

@@ -72,15 +72,15 @@ def test_messages_of_the_core_with_two_fields_of_one_type_are_made_by_keyword(
     alike = "    start: Offset\n    end: Offset | None = None\n"
     files = {
         f"{PACKAGE}/raft/api.py": f"@value\nclass Alike:\n{alike}"
-        f"@named_value\nclass Named:\n{alike}"
+        f"@keyword_value_type\nclass Named:\n{alike}"
         "@value\nclass Unlike:\n    start: Offset\n    epoch: Epoch\n",
         f"{PACKAGE}/raft/messages.py": f"@dataclass(frozen=True, kw_only=True)\nclass A:\n{alike}"
         f"@dataclass(frozen=True)\nclass B:\n{alike}",
         f"{PACKAGE}/raft/other.py": f"@value\nclass Other:\n{alike}",
     }
     assert check(tmp_path, lint.messages_name_what_is_alike, files) == [
-        f"{PACKAGE}/raft/api.py:2: Alike holds more than one Offset: make it a named_value",
-        f"{PACKAGE}/raft/messages.py:6: B holds more than one Offset: make it a named_value",
+        f"{PACKAGE}/raft/api.py:2: Alike holds more than one Offset: make it a keyword_value_type",
+        f"{PACKAGE}/raft/messages.py:6: B holds more than one Offset: make it a keyword_value_type",
     ]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.sim.mutants import BUGS
+from quorate.sim.mutants import MUTANTS
 from tools import note_seeds
 from tools.note_seeds import Noted
 
@@ -19,8 +19,8 @@ SOON = "answers-before-commit"
 PLANTED = '''"""Bugs; naïve ones."""
 
 BUGS = (
-    Bug("first", "it waits", (1, 2), (Patch(A, "b", c),), within=9),
-    Bug(
+    Mutant("first", "it waits", (1, 2), (Patch(A, "b", c),), within=9),
+    Mutant(
         "second",
         "it does not",
         (
@@ -56,8 +56,8 @@ def test_a_bug_that_no_file_plants_is_an_error(folder: Path) -> None:
 
 
 def test_each_bug_stands_in_a_file_with_its_seeds() -> None:
-    texts = [path.read_text(encoding="utf-8") for path in note_seeds.MUTANTS.glob("*.py")]
-    for name, bug in BUGS.items():
+    texts = [path.read_text(encoding="utf-8") for path in note_seeds.MUTANTS_FOLDER.glob("*.py")]
+    for name, bug in MUTANTS.items():
         places = [(text, note_seeds._place(text, name)) for text in texts]
         noted = [text[place[0] : place[1]] for text, place in places if place is not None]
         assert [ast.literal_eval(seeds) for seeds in noted] == [bug.seeds]
@@ -65,7 +65,7 @@ def test_each_bug_stands_in_a_file_with_its_seeds() -> None:
 
 def test_a_seed_that_still_catches_a_bug_is_kept() -> None:
     noted = note_seeds.look(SOON, limit_s=0, is_searched=True)
-    assert noted == Noted(SOON, BUGS[SOON].seeds)
+    assert noted == Noted(SOON, MUTANTS[SOON].seeds)
 
 
 def test_where_none_does_seeds_are_run_from_the_first_one_on(

@@ -148,7 +148,10 @@ def test_literals_of_tests_are_no_messages(tmp_path: Path) -> None:
 
 
 def test_names_of_random_streams_are_no_messages(tmp_path: Path) -> None:
-    text = 'a = fates.of("garbled a"), fates.happens(1, "garbled b"), Draws(1, "garbled c")\n'
+    text = (
+        'a = streams.stream("garbled a"), streams.chance(1, "garbled b")\n'
+        'b = RandomSource(1, "garbled c")\n'
+    )
     assert found(tmp_path, "services/a.py", text) == []
     assert found(tmp_path, "services/a.py", 'say("garbled a")\n') == [("garbled", 1)]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.admin.statefulset import statefulset_at
 from quorate.api.authorization_settings import anonymous_warning, read_access
 from quorate.records.ids import NodeId
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.settings.properties import (
     NODE_ID_MAX,
     PORT_MAX,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LOCAL_CONTROLLER: Final = "127.0.0.1:9094"
 
 
-@named_value
+@keyword_value_type
 class AdminConfig:
     """The settings of one sidecar. `servers` begins with the controller of the same pod."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.api.kube_api_errors import message_of, printable
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ WHOLE_ANSWER_S: Final = 10.0
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
-@named_value
+@keyword_value_type
 class ApiServer:
     """The URL of the API server and the folder of the account. Calls block for seconds."""
 

@@ -11,15 +11,15 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
-from quorate.admin.statefulset import Fate, Outlook
-from quorate.api.admin_api import NO_LEADER, OUTCOME_UNKNOWN, AdminError, Prepared
+from quorate.admin.statefulset import Outlook, StopIntent
+from quorate.api.admin_api import NO_LEADER, OUTCOME_UNKNOWN, AdminError, PrepareStopResult
 from quorate.api.permissions import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_UNREADABLE
 from quorate.client.backoff import Backoff
 from quorate.client.membership_requests import voter_of
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _ANY_CLUSTER: Final = ClusterId("")
 # The voter is removed before it stops.
-_GOING: Final = (Fate.SCALED_AWAY, Fate.GOES_FOR_GOOD)
+_GOING: Final = (StopIntent.SCALED_AWAY, StopIntent.GOES_FOR_GOOD)
 # How long a voter that will restart looks for a leader: an election takes less, and without a
 # leader there is no leadership to transfer and nothing that its stop would interrupt.
 LOOK_S: Final = 5.0
@@ -46,7 +46,7 @@ RESERVE_SHARE: Final = 0.25
 # A voter that is scaled down too and has not fetched for this long has no hook to remove it.
 GHOST_MS: Final = 3000
 # Permanent errors.
-PERMANENT: Final = frozenset(
+PERMANENT_REASONS: Final = frozenset(
     {
         m.Reason.LAST_VOTER.value,
         m.Reason.KRAFT_VERSION_TOO_OLD.value,
@@ -60,7 +60,7 @@ PERMANENT: Final = frozenset(
 )
 # Reasons to wait for a permit. Any other reason, such as that of a controller of a release without
 # this request, is not a reason to wait.
-NOT_YET: Final = frozenset(
+RETRYABLE_REASONS: Final = frozenset(
     {
         m.Reason.VOTERS_AWAY.value,
         m.Reason.HIGH_WATERMARK_UNKNOWN.value,
@@ -74,38 +74,38 @@ NOT_YET: Final = frozenset(
 )
 
 
-@value
-class TakeLeave:
+@value_type
+class RequestShutdownPermit:
     """Request a shutdown permit: the voter will restart, and may stop once it can be spared."""
 
     voter: ReplicaKey
 
 
-@value
-class LetOthersLead:
+@value_type
+class TransferLeadership:
     """Transfer leadership to one of the successors, best first."""
 
     successors: tuple[ReplicaKey, ...]
 
 
-@value
-class Remove:
+@value_type
+class RemoveVoter:
     """Remove a voter: the node's own, if it does not lead, or one that is scaled down too."""
 
     voter: ReplicaKey
 
 
-@value
+@value_type
 class AwaitCommit:
     """The node has left the voter set in effect, but the change is not known to be committed."""
 
 
-@value
+@value_type
 class Ready:
     """Nothing is left to do."""
 
 
-Step: TypeAlias = TakeLeave | LetOthersLead | Remove | AwaitCommit | Ready
+Step: TypeAlias = RequestShutdownPermit | TransferLeadership | RemoveVoter | AwaitCommit | Ready
 
 
 def next_step(
@@ -117,7 +117,7 @@ def next_step(
     memory. Scaled-down voters that do not fetch are removed first: with them in the set, a live one
     may be needed for a majority. Raises AdminError if no other voter would remain.
     """
-    fate = outlook.fate
+    fate = outlook.stop_intent
     own = voter_of(node_id, quorum)
     others = [state for state in quorum.voters if state.key.node_id != node_id]
     is_going = fate in _GOING
@@ -128,19 +128,19 @@ def next_step(
             f"node {node_id} is the last voter: add another voter first",
         )
     if own is not None and others and not is_going and not may_go:
-        return TakeLeave(own.key)
+        return RequestShutdownPermit(own.key)
     if quorum.leader.leader_id == node_id:
         if own is None:
             # It leads until its removal is committed, and then resigns.
             return AwaitCommit()
         fetching = [state for state in others if state.log_end_offset is not None]
         fetching.sort(key=lambda state: (-(state.log_end_offset or 0), state.key.node_id))
-        return LetOthersLead(tuple(state.key for state in fetching)) if others else Ready()
+        return TransferLeadership(tuple(state.key for state in fetching)) if others else Ready()
     if not is_going:
         return Ready()
     if own is not None:
         ghosts = _ghosts(quorum, node_id, outlook)
-        return Remove(ghosts[0] if ghosts else own.key)
+        return RemoveVoter(ghosts[0] if ghosts else own.key)
     change = quorum.uncommitted_voter_change
     is_open = change is not None and change.voter.key.node_id == node_id
     return AwaitCommit() if is_open or quorum.high_watermark is None else Ready()
@@ -150,7 +150,7 @@ def _ghosts(
     quorum: m.DescribeQuorumResponse, node_id: NodeId, outlook: Outlook
 ) -> list[ReplicaKey]:
     """Other voters that are scaled down and do not fetch, the highest node id first."""
-    if outlook.fate is not Fate.SCALED_AWAY or outlook.end is None:
+    if outlook.stop_intent is not StopIntent.SCALED_AWAY or outlook.end is None:
         return []
     end, now_ms = outlook.end, quorum.now_ms
     ghosts = [
@@ -165,7 +165,7 @@ def _ghosts(
 
 async def prepare_stop(
     client: MembershipClient, node_id: NodeId, look: Look, *, deadline: float
-) -> Prepared:
+) -> PrepareStopResult:
     """Take the steps, by `deadline` of the loop's clock.
 
     `look` returns the outlook of the controller, None if unknown; it is called again during a wait.
@@ -190,7 +190,7 @@ class _Stopping:
         self._client = client
         self._node_id = node_id
         self._look_at_fate = look
-        self._outlook = Outlook(Fate.RETURNS)
+        self._outlook = Outlook(StopIntent.RETURNS)
         self._is_fate_known = False
         self._backoff = Backoff(deadline)
         left_s = self._backoff.left_s
@@ -206,17 +206,17 @@ class _Stopping:
         self.removed = False
 
     @property
-    def _fate(self) -> Fate:
-        return self._outlook.fate
+    def _fate(self) -> StopIntent:
+        return self._outlook.stop_intent
 
-    async def run(self) -> Prepared:
+    async def run(self) -> PrepareStopResult:
         """Take steps until the controller may stop. Raises AdminError."""
         while True:
             # A waiting controller may be scaled down in the meantime, or wanted again.
             seen = await self._look_at_fate()
             self._is_fate_known = seen is not None
             self._outlook = seen or self._outlook
-            if self._fate is Fate.ALL_GO:
+            if self._fate is StopIntent.ALL_GO:
                 words = "all pods of its StatefulSet stop"
                 return self._prepared(m.NOTHING_KNOWN, is_voter=None, without_leave=words)
             try:
@@ -236,21 +236,21 @@ class _Stopping:
                 is_voter = voter_of(self._node_id, quorum) is not None
                 without = self._without_leave if is_voter else ""
                 return self._prepared(quorum.leader, is_voter=is_voter, without_leave=without)
-            if isinstance(step, TakeLeave):
+            if isinstance(step, RequestShutdownPermit):
                 await self._take_leave(step)
                 continue
             refusal = await self._take(step)
             if refusal is None:
                 continue
-            if refusal.reason in PERMANENT or not await self._backoff.wait():
+            if refusal.reason in PERMANENT_REASONS or not await self._backoff.wait():
                 raise refusal
 
     def _prepared(
         self, leader: m.LeaderInfo, *, is_voter: bool | None, without_leave: str
-    ) -> Prepared:
+    ) -> PrepareStopResult:
         if without_leave and not self._has_leave:
             log.warning(f"stops without leave: {without_leave}")
-        return Prepared(
+        return PrepareStopResult(
             handed_over=self.handed_over,
             removed=self.removed,
             is_voter=is_voter,
@@ -265,7 +265,7 @@ class _Stopping:
         wait_s = left_s if self._fate in _GOING else min(LOOK_S, left_s)
         return await self._client.describe(asyncio.get_running_loop().time() + wait_s)
 
-    async def _take_leave(self, step: TakeLeave) -> None:
+    async def _take_leave(self, step: RequestShutdownPermit) -> None:
         """Make one attempt, and wait if the permit may be issued later.
 
         A voter that may be scaled down, as far as is known, waits for permanent errors too: of two
@@ -277,7 +277,7 @@ class _Stopping:
         if refusal is None:
             self._has_leave = True
             return
-        if refusal.reason not in NOT_YET and self._is_fate_known:
+        if refusal.reason not in RETRYABLE_REASONS and self._is_fate_known:
             self._without_leave = f"leave is refused ({refusal.reason}): {refusal.message}"
             return
         is_cut_short = self._turn_deadline < try_until
@@ -292,16 +292,18 @@ class _Stopping:
             self._is_time_up = True
             self._without_leave = f"its time is up: {self._refusal}"
 
-    async def _take(self, step: LetOthersLead | Remove | AwaitCommit) -> AdminError | None:
+    async def _take(
+        self, step: TransferLeadership | RemoveVoter | AwaitCommit
+    ) -> AdminError | None:
         """Take the step, or return the failure; a rejected step may succeed a moment later."""
         match step:
-            case LetOthersLead(successors=()):
+            case TransferLeadership(successors=()):
                 return AdminError(
                     m.Reason.NO_HAND_OVER.value,
                     ErrorCode.REQUEST_TIMED_OUT,
                     "no other voter fetches from this leader: see that they run",
                 )
-            case LetOthersLead(successors):
+            case TransferLeadership(successors):
                 successor = successors[self._turn % len(successors)]
                 self._turn += 1
                 self._asks_others = True
@@ -309,9 +311,9 @@ class _Stopping:
                 refusal = await self._try(handing_over, self._backoff.deadline)
                 self.handed_over = self.handed_over or refusal is None
                 return refusal
-            case Remove(voter):
+            case RemoveVoter(voter):
                 # A scaled-down voter may be wanted again, on the same disk.
-                is_scaled_away = self._fate is Fate.SCALED_AWAY
+                is_scaled_away = self._fate is StopIntent.SCALED_AWAY
                 removal = m.RemoveRaftVoterRequest(
                     cluster_id=_ANY_CLUSTER,
                     voter=voter,

@@ -19,18 +19,18 @@ from quorate.admin.call_log import CallLog
 from quorate.admin.config import load_config
 from quorate.admin.events import Events
 from quorate.admin.prepare_stop import prepare_stop
-from quorate.admin.statefulset import Fate, FateOfPod, Outlook
+from quorate.admin.statefulset import Outlook, StopIntent, StopIntentReader
 from quorate.api.admin_api import AdminError
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership_client import MembershipClient
 from quorate.process.interruption import unless_stopped
 from quorate.process.stop_signals import STOP_SIGNALS
-from quorate.rpc.admin.servicer import AdminService
+from quorate.rpc.admin.servicer import AdminServicer
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.listener import GrpcListener, bound_addresses
-from quorate.rpc.security.authorization import Callers
-from quorate.settings.port_checks import taking_port
+from quorate.rpc.security.authorization import CallerPolicy
+from quorate.settings.port_checks import binding_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
 from quorate.telemetry import tracing
@@ -39,7 +39,7 @@ from quorate.telemetry.metrics import MetricsServer, process_readings
 
 if TYPE_CHECKING:
     from quorate.admin.config import AdminConfig
-    from quorate.api.admin_api import Done, Prepared, PrepareStopRequest
+    from quorate.api.admin_api import ChangeResult, PrepareStopRequest, PrepareStopResult
     from quorate.raft import messages as m
     from quorate.records.ids import NodeId
     from quorate.rpc.security.tls import TlsFiles
@@ -61,7 +61,7 @@ class Sidecar:
         client: MembershipClient,
         node_id: NodeId,
         request_timeout_ms: int,
-        pod: FateOfPod | None = None,
+        pod: StopIntentReader | None = None,
         events: Events | None = None,
     ) -> None:
         """In a pod of a StatefulSet, whose ordinals are the node ids, a stop may be permanent."""
@@ -75,20 +75,22 @@ class Sidecar:
         waits_s = self._timeout_s if timeout_s is None else timeout_s
         return asyncio.get_running_loop().time() + waits_s
 
-    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> Done:
+    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> ChangeResult:
         return await self._client.change(request, self._deadline(timeout_s))
 
     async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse:
         return await self._client.describe(self._deadline(timeout_s))
 
-    async def prepare_stop(self, request: PrepareStopRequest, timeout_s: float | None) -> Prepared:
+    async def prepare_stop(
+        self, request: PrepareStopRequest, timeout_s: float | None
+    ) -> PrepareStopResult:
         deadline = self._deadline(timeout_s)
         pod = self._pod
 
         async def look() -> Outlook | None:
             if request.leave:
-                return Outlook(Fate.GOES_FOR_GOOD)
-            return Outlook(Fate.RETURNS) if pod is None else await pod.look_again()
+                return Outlook(StopIntent.GOES_FOR_GOOD)
+            return Outlook(StopIntent.RETURNS) if pod is None else await pod.read_cached()
 
         try:
             prepared = await prepare_stop(self._client, self._node_id, look, deadline=deadline)
@@ -141,7 +143,7 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
         return 0
     pod = events = None
     if config.statefulset is not None:
-        pod = FateOfPod(config.statefulset, config.node_id)
+        pod = StopIntentReader(config.statefulset, config.node_id)
         events = Events(config.statefulset, config.node_id, has_tls=tls is not None)
     calls = CallLog(
         config.node_id,
@@ -152,14 +154,14 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     calls.registry.register(process_readings(labels))
     health, metrics = HealthServer(config.transport), MetricsServer(calls.registry)
     # Without principals no caller can be authorized for an operation.
-    callers = Callers(config.access, have_names=tls is not None or config.access is not None)
+    callers = CallerPolicy(config.access, have_names=tls is not None or config.access is not None)
     async with ControllerClient(
         config.servers, tls=tls, transport=config.transport, forwards=callers.have_names
     ) as client:
         membership = MembershipClient(client)
         sidecar = Sidecar(membership, config.node_id, config.request_timeout_ms, pod, events)
         server = GrpcListener.serving(
-            (AdminService(sidecar, calls.record),),
+            (AdminServicer(sidecar, calls.record),),
             callers,
             has_reflection=config.has_reflection,
             transport=config.transport,
@@ -171,12 +173,12 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
                 log.info("stopped")
                 return 0
             if config.health_port >= 0:
-                with taking_port("health.port", own, config.health_port):
+                with binding_port("health.port", own, config.health_port):
                     await health.start(own, config.health_port)
             if config.metrics_port >= 0:
-                with taking_port("metrics.port", own, config.metrics_port):
+                with binding_port("metrics.port", own, config.metrics_port):
                     metrics.start(own, config.metrics_port)
-            with taking_port("admin.listener", own, config.port):
+            with binding_port("admin.listener", own, config.port):
                 server.bind(own, config.port, tls=tls)
             await server.start()
             await health.set(LIVENESS, serving=True)
@@ -210,7 +212,7 @@ async def _watch_certificate(tls: TlsFiles | None) -> None:
         await asyncio.sleep(EXPIRY_TICK_S)
 
 
-async def _watch_statefulset(pod: FateOfPod | None, health: HealthServer) -> None:
+async def _watch_statefulset(pod: StopIntentReader | None, health: HealthServer) -> None:
     """Report early that a stop would not know its reason.
 
     Started means that the StatefulSet was read once, so that a pod that never could does not count.
@@ -222,7 +224,7 @@ async def _watch_statefulset(pod: FateOfPod | None, health: HealthServer) -> Non
         await health.set(READINESS, serving=True)
         return
     while True:
-        await pod.look()
+        await pod.read()
         await health.set(READINESS, serving=pod.unread_s < UNREAD_S)
         if pod.was_read:
             await health.set(STARTUP, serving=True)

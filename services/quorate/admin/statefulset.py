@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from quorate.admin.kube_api import ANSWER_S, ApiServer, api_server_of_pod
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ UNKNOWN_ACCOUNT: Final = 401
 REFUSED: Final = (UNKNOWN_ACCOUNT, 403)
 # Required duration in seconds: an API server that starts knows no account until it has loaded
 # them, and all waiting controllers would stop at that moment.
-WITHDRAWN_S: Final = 5.0
+ACCESS_REVOKED_S: Final = 5.0
 
 
-class Fate(Enum):
+class StopIntent(Enum):
     """The reason for which a controller is stopped."""
 
     RETURNS = "comes back"
@@ -45,15 +45,15 @@ class Fate(Enum):
     ALL_GO = "goes with all others"
 
 
-@value
+@value_type
 class Outlook:
     """The reason for a pod's stop. Ordinals from `end` on are scaled down; None if unknown."""
 
-    fate: Fate
+    stop_intent: StopIntent
     end: int | None = None
 
 
-@named_value
+@keyword_value_type
 class StatefulSetAddress:
     """The address of one StatefulSet, and of its namespace."""
 
@@ -77,7 +77,7 @@ class StatefulSetAddress:
         return self.server.get(f"/api/v1/namespaces/{self.namespace}")
 
 
-class FateOfPod:
+class StopIntentReader:
     """Reads the stop reason of one pod from its StatefulSet, and times failed reads.
 
     A rejection that lasts means that the account was deleted with everything else, but only if it
@@ -109,7 +109,7 @@ class FateOfPod:
         since = self._unread_since
         return 0.0 if since is None else self._clock() - since
 
-    async def look(self) -> Outlook | None:
+    async def read(self) -> Outlook | None:
         """Read the stop reason of the pod; None if it cannot be known."""
         name = self._statefulset
         try:
@@ -119,7 +119,7 @@ class FateOfPod:
         except urllib.error.HTTPError as error:
             if self.was_read and (error.code == GONE or self._is_withdrawn(error.code)):
                 self._tell(f"{name} could be read before, and is gone now ({error}): all pods stop")
-                return Outlook(Fate.ALL_GO)
+                return Outlook(StopIntent.ALL_GO)
             self._tell_unknown(error)
             return None
         except (OSError, ValueError, TypeError, KeyError) as error:
@@ -128,9 +128,9 @@ class FateOfPod:
         self.was_read = True
         self._unread_since = None
         self._refused_at = None
-        if outlook.fate is not Fate.ALL_GO and await self._does_namespace_go():
-            outlook = Outlook(Fate.ALL_GO)
-        self._tell(f"{name}: pod {self._ordinal} {outlook.fate.value}", logging.INFO)
+        if outlook.stop_intent is not StopIntent.ALL_GO and await self._does_namespace_go():
+            outlook = Outlook(StopIntent.ALL_GO)
+        self._tell(f"{name}: pod {self._ordinal} {outlook.stop_intent.value}", logging.INFO)
         return outlook
 
     async def _does_namespace_go(self) -> bool:
@@ -149,16 +149,16 @@ class FateOfPod:
             return False
         now_s = self._clock()
         first_s, last_s = self._refused_at or (now_s, now_s)
-        if now_s - last_s > 2 * WITHDRAWN_S:
+        if now_s - last_s > 2 * ACCESS_REVOKED_S:
             # No read since then: that was another stop, which was cancelled.
             first_s = now_s
         self._refused_at = first_s, now_s
-        return status == UNKNOWN_ACCOUNT and now_s - first_s >= WITHDRAWN_S
+        return status == UNKNOWN_ACCOUNT and now_s - first_s >= ACCESS_REVOKED_S
 
-    async def look_again(self) -> Outlook | None:
+    async def read_cached(self) -> Outlook | None:
         """The same for frequent callers: a recent result is reused."""
         if self._looked_at is None or self._clock() - self._looked_at >= LOOK_AGAIN_S:
-            self._newest = await self.look()
+            self._newest = await self.read()
             self._looked_at = self._clock()
         return self._newest
 
@@ -223,8 +223,10 @@ def outlook_of(found: Mapping[str, Mapping[str, object]], ordinal: int) -> Outlo
     TypeError or ValueError if the object is not a StatefulSet.
     """
     if found["metadata"].get("deletionTimestamp"):
-        return Outlook(Fate.ALL_GO)
+        return Outlook(StopIntent.ALL_GO)
     wanted = ordinals_of(found)
     if not wanted:
-        return Outlook(Fate.ALL_GO)
-    return Outlook(Fate.RETURNS if ordinal < wanted.stop else Fate.SCALED_AWAY, wanted.stop)
+        return Outlook(StopIntent.ALL_GO)
+    return Outlook(
+        StopIntent.RETURNS if ordinal < wanted.stop else StopIntent.SCALED_AWAY, wanted.stop
+    )

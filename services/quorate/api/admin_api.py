@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from quorate.raft import messages as m
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ OBSERVER_NOT_FOUND: Final = "OBSERVER_NOT_FOUND"
 FEATURE_UNSUPPORTED: Final = "FEATURE_UNSUPPORTED"
 
 
-@value
+@value_type
 class PrepareStopRequest:
     """A request to prepare the sidecar's controller for a stop; with `leave` permanently."""
 
@@ -35,16 +35,16 @@ class PrepareStopRequest:
 AdminRequest: TypeAlias = m.DescribeQuorumRequest | m.MembershipRequest | PrepareStopRequest
 
 
-@value
-class Done:
+@value_type
+class ChangeResult:
     """A committed change: the final request, and the current leader."""
 
     request: m.MembershipRequest
     leader: m.LeaderInfo
 
 
-@named_value
-class Prepared:
+@keyword_value_type
+class PrepareStopResult:
     """Result of PrepareStop: the steps taken, and the state in which the controller stops.
 
     `is_voter` is None if no leader reported it, `leader` NOTHING_KNOWN if none was asked.
@@ -93,10 +93,12 @@ class AdminError(Exception):
 class AdminHandler(Protocol):
     """The admin API. Calls end within seconds, or their own default; all raise AdminError."""
 
-    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> Done: ...
+    async def change(
+        self, request: m.MembershipRequest, timeout_s: float | None
+    ) -> ChangeResult: ...
 
     async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse: ...
 
     async def prepare_stop(
         self, request: PrepareStopRequest, timeout_s: float | None
-    ) -> Prepared: ...
+    ) -> PrepareStopResult: ...

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 AnyResponse = TypeVar("AnyResponse", bound=m.Response)
 
 
-def named_first(endpoints: tuple[Endpoint, ...], name: str) -> tuple[Endpoint, ...]:
+def listener_first(endpoints: tuple[Endpoint, ...], name: str) -> tuple[Endpoint, ...]:
     """The same endpoints, with that of this listener first."""
     if len(endpoints) < 2 or endpoints[0].name == name:
         return endpoints
     return tuple(sorted(endpoints, key=lambda endpoint: endpoint.name != name))
 
 
-def seen_on(name: str, answer: AnyResponse) -> AnyResponse:
+def endpoints_for_listener(name: str, answer: AnyResponse) -> AnyResponse:
     """The response for callers of this listener; for "" the response is unchanged."""
     if not name:
         return answer
@@ -44,8 +44,8 @@ def seen_on(name: str, answer: AnyResponse) -> AnyResponse:
 
 
 def _leader(info: m.LeaderInfo, name: str) -> m.LeaderInfo:
-    return replace(info, endpoints=named_first(info.endpoints, name))
+    return replace(info, endpoints=listener_first(info.endpoints, name))
 
 
 def _state(state: m.ReplicaState, name: str) -> m.ReplicaState:
-    return replace(state, endpoints=named_first(state.endpoints, name))
+    return replace(state, endpoints=listener_first(state.endpoints, name))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.api.permissions import Access
 from quorate.controller.authorization.authorizer import Operation
-from quorate.controller.authorization.config_authorizer import ListedIdentities
+from quorate.controller.authorization.config_authorizer import ConfigAuthorizer
 from quorate.settings.properties import ConfigError
 from quorate.settings.tls import ClientAuth
 
@@ -52,7 +52,7 @@ def read_access(settings: Settings, *, has_peers: bool = True) -> Access | None:
             f"{SUPER_USERS} is missing: list the controllers' identities there or in "
             f"{QUORUM_ACTION}, otherwise they refuse each other"
         )
-    return Access(ListedIdentities(super_users, allowed), forwarders)
+    return Access(ConfigAuthorizer(super_users, allowed), forwarders)
 
 
 def shared_list_warning(settings: Settings) -> str | None:

@@ -88,6 +88,6 @@ class RaftHandler(Protocol):
 
     def submit(self, request: m.Request) -> tuple[ReplyToken, PendingAnswer[m.Response]]: ...
 
-    def gone(self, token: ReplyToken) -> None:
+    def caller_disconnected(self, token: ReplyToken) -> None:
         """Discard the response: its caller has disconnected."""
         ...

@@ -17,7 +17,7 @@ from quorate.api.admin_api import PrepareStopRequest
 from quorate.controller.authorization.authorizer import CLUSTER, LOG, Operation, Resource
 from quorate.controller.message_registry import REQUESTS
 from quorate.raft import messages as m
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,8 +30,8 @@ FORWARDING_NOT_ALLOWED: Final = "FORWARDING_NOT_ALLOWED"
 SUBJECT_UNREADABLE: Final = "SUBJECT_UNREADABLE"
 
 
-@value
-class Need:
+@value_type
+class RequiredOperation:
     """Any one of these operations on a resource; the name `*` stands for any of its type."""
 
     operations: tuple[Operation, ...]
@@ -39,17 +39,17 @@ class Need:
 
 
 # Alternatives: any one is enough.
-Needs: TypeAlias = tuple[Need, ...]
+Needs: TypeAlias = tuple[RequiredOperation, ...]
 
 
-@value
+@value_type
 class Access:
     """The authorizer, and the identities that may call for others."""
 
     authorizer: Authorizer
     forwarders: frozenset[str] = frozenset()
 
-    def allows(self, caller: Caller, needs: Iterable[Need]) -> bool:
+    def allows(self, caller: Caller, needs: Iterable[RequiredOperation]) -> bool:
         """True if the caller has one of these permissions regardless of the metadata.
 
         Servers do not have the metadata.
@@ -60,8 +60,8 @@ class Access:
         )
 
 
-@value
-class Right:
+@value_type
+class RequestPermission:
     """The permissions that a type of request requires.
 
     `for_itself` applies if a replica sends a request about itself. `for_observers` applies if the
@@ -81,51 +81,57 @@ class Right:
 
 
 # Controllers only: these requests elect leaders, and acknowledged records are committed.
-PEER: Final[Needs] = (Need((Operation.QUORUM_ACTION,)),)
-ALTER: Final[Needs] = (Need((Operation.ALTER,)),)
-DESCRIBE: Final[Needs] = (Need((Operation.DESCRIBE,)),)
+PEER: Final[Needs] = (RequiredOperation((Operation.QUORUM_ACTION,)),)
+ALTER: Final[Needs] = (RequiredOperation((Operation.ALTER,)),)
+DESCRIBE: Final[Needs] = (RequiredOperation((Operation.DESCRIBE,)),)
 # Requests that both peers and operators send.
-PEER_OR_ALTER: Final[Needs] = (Need((Operation.QUORUM_ACTION, Operation.ALTER)),)
+PEER_OR_ALTER: Final[Needs] = (RequiredOperation((Operation.QUORUM_ACTION, Operation.ALTER)),)
 # Brokers, and controllers that are not voters yet. No commit depends on their acknowledgements.
-OBSERVER: Final[Needs] = (Need((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION)),)
+OBSERVER: Final[Needs] = (RequiredOperation((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION)),)
 # The log has more than any description shows, including credentials, so Describe is not enough. The
 # quorum keeps no state about a reader, so a reader needs less trust than a broker.
-OBSERVER_OR_READ: Final[Needs] = (*OBSERVER, Need((Operation.READ,), LOG))
+OBSERVER_OR_READ: Final[Needs] = (*OBSERVER, RequiredOperation((Operation.READ,), LOG))
 # A caller that may fetch the log may know the leader: `storage recover` has a controller's
 # certificate.
 PEER_READER_OR_DESCRIBE: Final[Needs] = (
-    Need((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION, Operation.DESCRIBE)),
-    Need((Operation.READ,), LOG),
+    RequiredOperation((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION, Operation.DESCRIBE)),
+    RequiredOperation((Operation.READ,), LOG),
 )
 
-RAFT: Final[Mapping[type, Right]] = {
-    m.VoteRequest: Right(PEER),
-    m.BeginQuorumEpochRequest: Right(PEER),
-    m.EndQuorumEpochRequest: Right(PEER),
-    m.FetchRequest: Right(PEER, for_observers=OBSERVER, for_readers=OBSERVER_OR_READ),
-    m.FetchSnapshotRequest: Right(PEER, for_observers=OBSERVER, for_readers=OBSERVER_OR_READ),
-    m.ApiVersionsRequest: Right(PEER_READER_OR_DESCRIBE),
-    m.DescribeQuorumRequest: Right(PEER_READER_OR_DESCRIBE),
-    m.AddRaftVoterRequest: Right(ALTER, for_itself=PEER_OR_ALTER),
-    m.RemoveRaftVoterRequest: Right(ALTER, for_itself=PEER_OR_ALTER),
-    m.UpdateRaftVoterRequest: Right(PEER_OR_ALTER),
-    m.UpdateFeaturesRequest: Right(ALTER),
-    m.TransferLeadershipRequest: Right(ALTER),
-    m.TakeLeaveRequest: Right(ALTER),
+RAFT: Final[Mapping[type, RequestPermission]] = {
+    m.VoteRequest: RequestPermission(PEER),
+    m.BeginQuorumEpochRequest: RequestPermission(PEER),
+    m.EndQuorumEpochRequest: RequestPermission(PEER),
+    m.FetchRequest: RequestPermission(PEER, for_observers=OBSERVER, for_readers=OBSERVER_OR_READ),
+    m.FetchSnapshotRequest: RequestPermission(
+        PEER, for_observers=OBSERVER, for_readers=OBSERVER_OR_READ
+    ),
+    m.ApiVersionsRequest: RequestPermission(PEER_READER_OR_DESCRIBE),
+    m.DescribeQuorumRequest: RequestPermission(PEER_READER_OR_DESCRIBE),
+    m.AddRaftVoterRequest: RequestPermission(ALTER, for_itself=PEER_OR_ALTER),
+    m.RemoveRaftVoterRequest: RequestPermission(ALTER, for_itself=PEER_OR_ALTER),
+    m.UpdateRaftVoterRequest: RequestPermission(PEER_OR_ALTER),
+    m.UpdateFeaturesRequest: RequestPermission(ALTER),
+    m.TransferLeadershipRequest: RequestPermission(ALTER),
+    m.TakeLeaveRequest: RequestPermission(ALTER),
 }
 
 # Requests to the sidecar, which replicas do not send.
-ADMIN: Final[Mapping[type, Right]] = {
-    m.AddRaftVoterRequest: Right(ALTER),
-    m.RemoveRaftVoterRequest: Right(ALTER),
-    m.UpdateRaftVoterRequest: Right(ALTER),
-    m.UpdateFeaturesRequest: Right(ALTER),
-    m.TransferLeadershipRequest: Right(ALTER),
-    PrepareStopRequest: Right(ALTER),
-    m.DescribeQuorumRequest: Right(DESCRIBE),
+ADMIN: Final[Mapping[type, RequestPermission]] = {
+    m.AddRaftVoterRequest: RequestPermission(ALTER),
+    m.RemoveRaftVoterRequest: RequestPermission(ALTER),
+    m.UpdateRaftVoterRequest: RequestPermission(ALTER),
+    m.UpdateFeaturesRequest: RequestPermission(ALTER),
+    m.TransferLeadershipRequest: RequestPermission(ALTER),
+    PrepareStopRequest: RequestPermission(ALTER),
+    m.DescribeQuorumRequest: RequestPermission(DESCRIBE),
 }
 
-CONTROLLER: Final[Mapping[type, Right]] = {
-    request: Right(tuple(Need((request.permission.operation,), on) for on in request.permission.on))
+CONTROLLER: Final[Mapping[type, RequestPermission]] = {
+    request: RequestPermission(
+        tuple(
+            RequiredOperation((request.permission.operation,), on) for on in request.permission.on
+        )
+    )
     for request in REQUESTS
 }

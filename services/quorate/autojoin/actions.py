@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.autojoin.bootstrap_record import BootstrapRecord
-    from quorate.autojoin.state import Memory
+    from quorate.autojoin.state import PersistedState
     from quorate.records.ids import ReplicaKey
 
 
@@ -28,7 +28,7 @@ class StepCause(Enum):
     NEW_REVISION = "NewRevision"
 
 
-class Waiting(Enum):
+class WaitReason(Enum):
     """The reason for which an action is not taken, or not yet."""
 
     IN_STEP = "InStep"
@@ -62,10 +62,10 @@ class Waiting(Enum):
 
 
 # Nothing is left to do; this includes a scale to zero.
-AT_REST = frozenset({Waiting.IN_STEP, Waiting.NO_REPLICAS})
+AT_REST = frozenset({WaitReason.IN_STEP, WaitReason.NO_REPLICAS})
 
 
-@value
+@value_type
 class WriteRecord:
     """Record permanently that the quorum exists, so that no empty disk bootstraps a second one."""
 
@@ -74,7 +74,7 @@ class WriteRecord:
     text: str
 
 
-@value
+@value_type
 class AddVoter:
     """Add an observer that has caught up to the voters."""
 
@@ -83,7 +83,7 @@ class AddVoter:
     text: str
 
 
-@value
+@value_type
 class RemoveVoter:
     """Remove a voter from the voter set."""
 
@@ -92,7 +92,7 @@ class RemoveVoter:
     text: str
 
 
-@value
+@value_type
 class HandOver:
     """Transfer leadership to another voter."""
 
@@ -101,7 +101,7 @@ class HandOver:
     text: str
 
 
-@value
+@value_type
 class DeletePod:
     """Delete a pod, to be recreated, unless it has changed: `uid` and `version` are conditions."""
 
@@ -115,21 +115,21 @@ class DeletePod:
 Action: TypeAlias = WriteRecord | AddVoter | RemoveVoter | HandOver | DeletePod
 
 
-@value
+@value_type
 class Wait:
     """Nothing to do, or nothing that may be done now; `text` is human-readable."""
 
-    why: Waiting
+    why: WaitReason
     text: str
 
 
-@value
-class NextStep:
+@value_type
+class Decision:
     """One step, all other reasons to wait, and the memory to save before the step."""
 
     step: Action | Wait
     waits: tuple[Wait, ...]
-    memory: Memory
+    persisted_state: PersistedState
 
     @property
     def is_in_step(self) -> bool:

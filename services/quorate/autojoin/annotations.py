@@ -11,15 +11,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.autojoin.actions import AddVoter, DeletePod, HandOver, RemoveVoter, Wait, Waiting
-from quorate.autojoin.state import Memory
+from quorate.autojoin.actions import AddVoter, DeletePod, HandOver, RemoveVoter, Wait, WaitReason
+from quorate.autojoin.state import PersistedState
 from quorate.records.ids import NodeId, ReplicaKey, parse_directory_id
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from quorate.autojoin.actions import Action, NextStep
+    from quorate.autojoin.actions import Action, Decision
 
 HEALTHY = "QuorumHealthy"
 IN_STEP = "MembersInStep"
@@ -31,21 +31,21 @@ _ORDINAL: Final = re.compile(r".*-(\d+)")
 _STATUSES: Final = {"True": True, "False": False, "Unknown": None}
 
 
-def memory_text(memory: Memory) -> str:
+def encode_state(persisted_state: PersistedState) -> str:
     """Encode the memory as one line of JSON; equal memories give equal text."""
-    ghosts = {str(key): since for key, since in memory.ghosts.items()}
-    lost = [str(key) for key in memory.lost]
+    ghosts = {str(key): since for key, since in persisted_state.orphans.items()}
+    lost = [str(key) for key in persisted_state.lost]
     return json.dumps({"ghosts": dict(sorted(ghosts.items())), "lost": lost})
 
 
-def read_memory(text: str) -> Memory:
+def decode_state(text: str) -> PersistedState:
     """Decode the text of `memory_text`. Raises ValueError."""
     if not text:
-        return Memory()
+        return PersistedState()
     try:
         value = json.loads(text)
         ghosts = {_key(key): int(since) for key, since in value["ghosts"].items()}
-        return Memory(ghosts, tuple(map(_key, value["lost"])))
+        return PersistedState(ghosts, tuple(map(_key, value["lost"])))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a memory of the operator: {text!r}") from error
 
@@ -55,7 +55,7 @@ def _key(text: str) -> ReplicaKey:
     return ReplicaKey(NodeId(int(node_id)), parse_directory_id(directory_id))
 
 
-@value
+@value_type
 class Condition:
     """A condition of an object, as in Kubernetes; `since` is when `status` last changed.
 
@@ -103,7 +103,7 @@ def read_conditions(text: str) -> dict[str, Condition]:
 
 
 def conditions_of(
-    decision: NextStep, before: dict[str, Condition], *, has_leader: bool, now: str
+    decision: Decision, before: dict[str, Condition], *, has_leader: bool, now: str
 ) -> tuple[Condition, ...]:
     """Build the conditions after this decision; an unchanged status keeps its time."""
 
@@ -111,10 +111,10 @@ def conditions_of(
         return _dated(Condition(kind, status, reason, message, now), before)
 
     step = decision.step
-    no_leader = next((each for each in decision.waits if each.why is Waiting.NO_LEADER), None)
+    no_leader = next((each for each in decision.waits if each.why is WaitReason.NO_LEADER), None)
     healthy = condition(
         HEALTHY,
-        "LeaderKnown" if has_leader else Waiting.NO_LEADER.value,
+        "LeaderKnown" if has_leader else WaitReason.NO_LEADER.value,
         "the leader answers" if has_leader else (no_leader.text if no_leader else "no leader"),
         status=has_leader,
     )
@@ -122,7 +122,7 @@ def conditions_of(
         texts = "; ".join(each.text for each in decision.waits)
         in_step = condition(IN_STEP, step.why.value, texts, status=decision.is_in_step)
     else:
-        in_step = condition(IN_STEP, step.cause.value, words(step), status=False)
+        in_step = condition(IN_STEP, step.cause.value, describe_action(step), status=False)
     return healthy, in_step
 
 
@@ -170,7 +170,7 @@ def _claims_text(names: Sequence[str], more: int) -> str:
     return f"{listed}{others}: claims of pods that were scaled away are kept ({CLAIMS_RUNBOOK})"
 
 
-def words(step: Action) -> str:
+def describe_action(step: Action) -> str:
     """An action as one sentence, for events and logs."""
     match step:
         case AddVoter(key, _, text):

@@ -17,7 +17,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _OF_A_RELEASE: Final = ("app.kubernetes.io/instance", "app.kubernetes.io/managed-by")
 
 
-@value
+@value_type
 class BootstrapRecord:
     """A quorum was bootstrapped with this cluster id.
 
@@ -48,7 +48,7 @@ def labels_of(stateful_set: Mapping[str, str]) -> dict[str, str]:
     return {key: text for key, text in stateful_set.items() if key not in _OF_A_RELEASE}
 
 
-def data_of(record: BootstrapRecord) -> dict[str, str]:
+def encode_record(record: BootstrapRecord) -> dict[str, str]:
     """The data of the ConfigMap."""
     data = {"clusterId": str(record.cluster_id)}
     if record.first is not None and record.first.directory_id is not None:
@@ -57,7 +57,7 @@ def data_of(record: BootstrapRecord) -> dict[str, str]:
     return data
 
 
-def record_of(data: Mapping[str, str], name: str) -> BootstrapRecord:
+def decode_record(data: Mapping[str, str], name: str) -> BootstrapRecord:
     """Parse the output of `data_of` or of a person. Raises ValueError that names the ConfigMap."""
     try:
         # People write the data by hand or from a file.

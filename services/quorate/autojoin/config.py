@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.autojoin.state import FETCH_TIMEOUT_MS, GHOST_DELAY_MS
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.settings.properties import PORT_MAX, Settings
 from quorate.settings.tls import read_service_tls
 from quorate.settings.tracing import read_tracing
@@ -23,7 +23,7 @@ TEMPLATE: Final = "autojoin.template"
 NAMESPACE_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
-@named_value
+@keyword_value_type
 class AutojoinConfig:
     """The settings of one operator: its StatefulSet, ports, timeouts, TLS and tracing."""
 

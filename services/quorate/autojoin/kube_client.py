@@ -15,7 +15,7 @@ from kubernetes.aio import client as k8s
 from kubernetes.aio.client.exceptions import ApiException
 
 from quorate.api.kube_api_errors import message_of, printable
-from quorate.autojoin.bootstrap_record import data_of, labels_of, record_name, record_of
+from quorate.autojoin.bootstrap_record import decode_record, encode_record, labels_of, record_name
 from quorate.autojoin.reconciler import ClusterError, ConflictError, StatefulSet
 from quorate.autojoin.state import Desired, Pod
 from quorate.autojoin.volume_claims import Claims
@@ -69,7 +69,7 @@ def _phrase(error: ApiException) -> str:
     return printable(str(error.reason or ""))
 
 
-class ApiServer:
+class KubeClient:
     """One StatefulSet in one namespace. Implements `reconcile.Cluster`."""
 
     def __init__(self, api: k8s.ApiClient, config: AutojoinConfig) -> None:
@@ -89,7 +89,7 @@ class ApiServer:
     def _record_name(self) -> str:
         return record_name(self._config.stateful_set)
 
-    async def look(self) -> StatefulSet | None:
+    async def observe(self) -> StatefulSet | None:
         """Read the StatefulSet with its pods; None if it does not exist."""
         try:
             found = await reach(self._apps.read_namespaced_stateful_set(*self._where, **_TIMED))
@@ -126,15 +126,15 @@ class ApiServer:
                 return None
             raise
         try:
-            return record_of(found.data or {}, name)
+            return decode_record(found.data or {}, name)
         except ValueError as error:
             raise ClusterError(str(error)) from error
 
-    async def note(self, memory: str, version: str) -> None:
+    async def save_state(self, memory: str, version: str) -> None:
         """Save the memory if the StatefulSet still has that version. Raises ConflictError."""
         await self._annotate({MEMORY: memory}, version)
 
-    async def tell(self, conditions: str) -> None:
+    async def publish_conditions(self, conditions: str) -> None:
         """Publish the conditions on the StatefulSet."""
         await self._annotate({CONDITIONS: conditions})
 
@@ -183,7 +183,7 @@ class ApiServer:
         body = k8s.V1ConfigMap(
             immutable=True,
             metadata=k8s.V1ObjectMeta(name=self._record_name, labels=labels_of(self._labels)),
-            data=data_of(record),
+            data=encode_record(record),
         )
         await reach(self._core.create_namespaced_config_map(self._config.namespace, body, **_TIMED))
 
@@ -195,7 +195,7 @@ class ApiServer:
             self._core.delete_namespaced_pod(name, self._config.namespace, body=body, **_TIMED)
         )
 
-    async def event(self, reason: str, text: str, *, is_warning: bool) -> None:
+    async def post_event(self, reason: str, text: str, *, is_warning: bool) -> None:
         """Post an Event about the StatefulSet; count and time are part of its name."""
         now = datetime.now(UTC)
         self._events += 1
@@ -266,7 +266,7 @@ def desired_of(found: Any, config: AutojoinConfig) -> Desired:  # noqa: ANN401
         rolls=strategy == "OnDelete" and is_current and bool(status.update_revision),
         is_observed=is_current and is_of_release and bool(status.update_revision),
         is_paused=notes.get(PAUSED, "").lower() == "true",
-        is_going=metadata.deletion_timestamp is not None,
+        is_deleting=metadata.deletion_timestamp is not None,
         fetch_timeout_ms=config.fetch_timeout_ms,
         ghost_delay_ms=config.ghost_delay_ms,
         template=template,

@@ -16,50 +16,52 @@ from quorate.autojoin.actions import (
     RemoveVoter,
     StepCause,
     Wait,
-    Waiting,
+    WaitReason,
 )
 from quorate.autojoin.quorum_view import View, majority
-from quorate.autojoin.state import LOST_MAX, Memory
+from quorate.autojoin.state import LOST_MAX, PersistedState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.autojoin.state import Desired, Observed, Pod
+    from quorate.autojoin.state import Desired, Observation, Pod
     from quorate.raft.messages import DescribeQuorumResponse, ReplicaState
 
 
-def remembered(desired: Desired, seen: Observed, quorum: DescribeQuorumResponse) -> Memory:
+def updated_state(
+    desired: Desired, seen: Observation, quorum: DescribeQuorumResponse
+) -> PersistedState:
     """Update the memory from this observation.
 
     If the clock went back, the time of an orphaned voter starts over. A disk that was noted as lost
     and turns out to be the voter's own is not lost.
     """
     view = View(desired, seen, quorum)
-    before = seen.memory
+    before = seen.persisted_state
     ghosts = {}
     for state in quorum.voters:
         ordinal = view.ordinal_of(state)
         if ordinal is None or ordinal < desired.replicas or view.pod_at(ordinal) is not None:
             continue
-        ghosts[state.key] = min(before.ghosts.get(state.key, seen.now_ms), seen.now_ms)
+        ghosts[state.key] = min(before.orphans.get(state.key, seen.now_ms), seen.now_ms)
     voters = {state.key for state in quorum.voters}
     own = {pod.key for pod in seen.pods if pod.key in voters}
-    return Memory(ghosts, tuple(key for key in before.lost if key not in own))
+    return PersistedState(ghosts, tuple(key for key in before.lost if key not in own))
 
 
-def with_lost(memory: Memory, step: Action | Wait) -> Memory:
+def with_replaced_disk(persisted_state: PersistedState, step: Action | Wait) -> PersistedState:
     """The memory to save before this step: a disk that is replaced must never return."""
     if not isinstance(step, RemoveVoter) or step.cause is not StepCause.DISK_REPLACED:
-        return memory
-    lost = [key for key in memory.lost if key != step.key]
-    return replace(memory, lost=(*lost, step.key)[-LOST_MAX:])
+        return persisted_state
+    lost = [key for key in persisted_state.lost if key != step.key]
+    return replace(persisted_state, lost=(*lost, step.key)[-LOST_MAX:])
 
 
-def membership_steps(view: View, memory: Memory) -> Iterator[Action | Wait]:
+def membership_steps(view: View, persisted_state: PersistedState) -> Iterator[Action | Wait]:
     """Replaced disks first, then voters to remove, then voters to add."""
-    yield from _replaced_disks(view, memory)
-    yield from _departures(view, memory)
-    yield from _arrivals(view, memory)
+    yield from _replaced_disks(view, persisted_state)
+    yield from _departures(view, persisted_state)
+    yield from _arrivals(view, persisted_state)
 
 
 def _removal(view: View, state: ReplicaState, cause: StepCause, text: str) -> RemoveVoter | Wait:
@@ -67,31 +69,31 @@ def _removal(view: View, state: ReplicaState, cause: StepCause, text: str) -> Re
     left = view.without(state.key)
     if not left:
         return Wait(
-            Waiting.LAST_VOTER,
+            WaitReason.LAST_VOTER,
             f"voter {state.key} is the last one: another has to be added before it can go",
         )
     live, needed = view.count_live(left), majority(len(left))
     if live < needed:
         return Wait(
-            Waiting.NO_LIVE_MAJORITY,
+            WaitReason.NO_LIVE_MAJORITY,
             f"voter {state.key} has to go ({text}), but of the {len(left)} that would be left "
             f"{live} follow the leader and {needed} are needed",
         )
     return RemoveVoter(state.key, cause, text)
 
 
-def _replaced_disks(view: View, memory: Memory) -> Iterator[Action | Wait]:
+def _replaced_disks(view: View, persisted_state: PersistedState) -> Iterator[Action | Wait]:
     for pod in view.pods:
         if pod.key is None or pod.is_deleting or pod.ordinal >= view.desired.replicas:
             continue
         old = view.voter(pod.key.node_id)
         if old is None or old.key == pod.key:
             continue
-        if pod.key in memory.lost:
+        if pod.key in persisted_state.lost:
             yield _returned(pod)
         elif view.is_live(old):
             yield Wait(
-                Waiting.TWO_DISKS_ALIVE,
+                WaitReason.TWO_DISKS_ALIVE,
                 f"pod {pod.name} says that it is {pod.key}, while voter {old.key} follows the "
                 "leader: two processes may have one node id",
             )
@@ -104,7 +106,7 @@ def _replaced_disks(view: View, memory: Memory) -> Iterator[Action | Wait]:
 
 def _returned(pod: Pod) -> Wait:
     return Wait(
-        Waiting.DISK_RETURNED,
+        WaitReason.DISK_RETURNED,
         f"pod {pod.name} came back with the disk {pod.key}, which was replaced before and may have "
         "forgotten what it promised: delete its claim and the pod, so that it begins with an "
         "empty disk",
@@ -117,14 +119,15 @@ def _why_behind(view: View, pod: Pod) -> Wait | None:
     observer = view.observer(pod.key)
     if observer is None:
         return Wait(
-            Waiting.OBSERVER_NOT_SEEN, f"pod {pod.name} ({pod.key}) does not fetch from the leader"
+            WaitReason.OBSERVER_NOT_SEEN,
+            f"pod {pod.name} ({pod.key}) does not fetch from the leader",
         )
     if not view.is_caught_up(observer):
-        return Wait(Waiting.OBSERVER_LAGS, f"pod {pod.name} ({pod.key}) has not caught up yet")
+        return Wait(WaitReason.OBSERVER_LAGS, f"pod {pod.name} ({pod.key}) has not caught up yet")
     return None
 
 
-def _departures(view: View, memory: Memory) -> Iterator[Action | Wait]:
+def _departures(view: View, persisted_state: PersistedState) -> Iterator[Action | Wait]:
     """Voters beyond the replicas: from the highest ordinal down, the leader last."""
     going = []
     for state in view.quorum.voters:
@@ -135,17 +138,18 @@ def _departures(view: View, memory: Memory) -> Iterator[Action | Wait]:
         pod = view.pod_at(-negated)
         if (
             pod is None
-            and view.seen.now_ms - memory.ghosts[state.key] < view.desired.ghost_delay_ms
+            and view.seen.now_ms - persisted_state.orphans[state.key] < view.desired.ghost_delay_ms
         ):
             yield Wait(
-                Waiting.GHOST_SEEN_ONCE,
+                WaitReason.GHOST_SEEN_ONCE,
                 f"voter {state.key} is beyond the {view.desired.replicas} replicas and has no "
                 f"pod: it goes when that is still so after {view.desired.ghost_delay_ms // 1000} s",
             )
             continue
-        if _should_add_first(view, memory, len(view.quorum.voters) - 1):
+        if _should_add_first(view, persisted_state, len(view.quorum.voters) - 1):
             yield Wait(
-                Waiting.ADD_FIRST, f"voter {state.key} goes when those that replace it are voters"
+                WaitReason.ADD_FIRST,
+                f"voter {state.key} goes when those that replace it are voters",
             )
             continue
         cause = StepCause.GHOST if pod is None else StepCause.SCALE_DOWN
@@ -157,16 +161,16 @@ def _departures(view: View, memory: Memory) -> Iterator[Action | Wait]:
             yield removal
 
 
-def _should_add_first(view: View, memory: Memory, left: int) -> bool:
+def _should_add_first(view: View, persisted_state: PersistedState, left: int) -> bool:
     """True if a removal would leave few voters while another one can be added first."""
     if left >= majority(view.desired.replicas):
         return False
-    return any(isinstance(step, AddVoter) for step in _arrivals(view, memory))
+    return any(isinstance(step, AddVoter) for step in _arrivals(view, persisted_state))
 
 
 def _hand_over_from(view: View, leader: ReplicaState) -> HandOver | None:
     def order(state: ReplicaState) -> tuple[int, int]:
-        return view.turn(state.key), state.key.node_id
+        return view.transfer_rank(state.key), state.key.node_id
 
     for state in sorted(view.quorum.voters, key=order):
         ordinal = view.ordinal_of(state)
@@ -177,34 +181,34 @@ def _hand_over_from(view: View, leader: ReplicaState) -> HandOver | None:
     return None
 
 
-def _arrivals(view: View, memory: Memory) -> Iterator[Action | Wait]:
+def _arrivals(view: View, persisted_state: PersistedState) -> Iterator[Action | Wait]:
     """Pods within the replicas that are not voters yet, from the lowest ordinal up."""
     for ordinal in range(view.desired.replicas):
         pod = view.pod_at(ordinal)
         if pod is None:
             yield Wait(
-                Waiting.POD_MISSING, f"there is no pod {view.desired.stateful_set}-{ordinal}"
+                WaitReason.POD_MISSING, f"there is no pod {view.desired.stateful_set}-{ordinal}"
             )
         elif pod.is_deleting or view.voter_in(pod) is not None:
             continue
         elif pod.key is None:
-            why = f": {pod.silence}" if pod.silence else ""
-            yield Wait(Waiting.POD_SILENT, f"pod {pod.name} has not said who it is{why}")
+            why = f": {pod.describe_error}" if pod.describe_error else ""
+            yield Wait(WaitReason.POD_SILENT, f"pod {pod.name} has not said who it is{why}")
         elif any(other.key == pod.key for other in view.pods if other is not pod) or any(
             other.key is not None and other.key.node_id == pod.key.node_id
             for other in view.pods
             if other is not pod
         ):
             yield Wait(
-                Waiting.SAME_NODE_ID, f"pod {pod.name} has the node id of another, {pod.key}"
+                WaitReason.SAME_NODE_ID, f"pod {pod.name} has the node id of another, {pod.key}"
             )
         else:
-            yield _arrival(view, memory, pod)
+            yield _arrival(view, persisted_state, pod)
 
 
-def _arrival(view: View, memory: Memory, pod: Pod) -> Action | Wait:
+def _arrival(view: View, persisted_state: PersistedState, pod: Pod) -> Action | Wait:
     assert pod.key is not None
-    if pod.key in memory.lost:
+    if pod.key in persisted_state.lost:
         return _returned(pod)
     behind = _why_behind(view, pod)
     if behind is not None:
@@ -213,7 +217,7 @@ def _arrival(view: View, memory: Memory, pod: Pod) -> Action | Wait:
     assert observer is not None
     if observer.obstacle is not None:
         return Wait(
-            Waiting.OBSERVER_REFUSED,
+            WaitReason.OBSERVER_REFUSED,
             f"pod {pod.name} ({pod.key}) may not be added: {observer.obstacle.value}, "
             f"{observer.obstacle_text}",
         )
@@ -221,7 +225,7 @@ def _arrival(view: View, memory: Memory, pod: Pod) -> Action | Wait:
     live, needed = view.count_live(voters) + 1, majority(len(voters) + 1)
     if live < needed:
         return Wait(
-            Waiting.NO_LIVE_MAJORITY,
+            WaitReason.NO_LIVE_MAJORITY,
             f"pod {pod.name} ({pod.key}) could be added, but {live} of {len(voters) + 1} would "
             f"follow the leader and {needed} are needed",
         )

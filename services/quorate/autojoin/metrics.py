@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from quorate.autojoin.actions import Wait, Waiting
+from quorate.autojoin.actions import Wait, WaitReason
 from quorate.telemetry.metrics import new_registry
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from quorate.autojoin.reconciler import Pass
+    from quorate.autojoin.reconciler import Reconciliation
 
 # From an observation without action to an action that waits for a voter to catch up.
 PASS_BOUNDS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -66,7 +66,7 @@ class Meters:
             buckets=PASS_BOUNDS_S,
             registry=registry,
         )
-        for reason in Waiting:
+        for reason in WaitReason:
             self._waiting.labels(stateful_set, reason.value).set(0)
         for outcome in OUTCOMES:
             self._passes.labels(stateful_set, outcome)
@@ -82,7 +82,7 @@ class Meters:
         """Record if this operator holds the Lease, and clear the gauges of a standby."""
         self._holds.labels(self._name).set(held)
         if not held:
-            for reason in Waiting:
+            for reason in WaitReason:
                 self._waiting.labels(self._name, reason.value).set(0)
             self._desired.clear()
             self._voters.clear()
@@ -91,7 +91,7 @@ class Meters:
         """Record a pass that failed."""
         self._passes.labels(self._name, "failed").inc()
 
-    def passed(self, done: Pass, now_s: float) -> None:
+    def passed(self, done: Reconciliation, now_s: float) -> None:
         """Record a completed pass."""
         self._passes.labels(self._name, "done" if done.error is None else "refused").inc()
         self._last.labels(self._name).set(now_s)
@@ -101,7 +101,7 @@ class Meters:
             self._voters.labels(self._name).set(len(done.seen.quorum.voters))
         waits = () if done.decision is None else done.decision.waits
         reasons = {each.why for each in waits}
-        for reason in Waiting:
+        for reason in WaitReason:
             self._waiting.labels(self._name, reason.value).set(reason in reasons)
         step = None if done.decision is None else done.decision.step
         if step is not None and not isinstance(step, Wait):

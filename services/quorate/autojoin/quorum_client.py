@@ -85,7 +85,7 @@ class PodQuorum:
             )
         return self._controllers
 
-    async def ask(self, pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
+    async def identify_pods(self, pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
         """Identify each running pod; other and unresponsive pods stay as they are."""
         client = await self._connect(pods, service)
         if client is None:
@@ -102,7 +102,7 @@ class PodQuorum:
             return pod
         answer = await client.try_api_versions_at(server, ASK_TIMEOUT_S)
         if isinstance(answer, str):
-            return replace(pod, silence=await _why_unresolved(server[0]) or answer)
+            return replace(pod, describe_error=await _why_unresolved(server[0]) or answer)
         if answer.directory_id is None:
             return pod
         if answer.node_id != pod.ordinal:
@@ -135,7 +135,7 @@ class PodQuorum:
         """Remove a voter. Raises AdminError."""
         await self._connected().remove_voter(key)
 
-    async def hand_over(self, to: ReplicaKey) -> None:
+    async def transfer_leadership(self, to: ReplicaKey) -> None:
         """Transfer leadership. Raises AdminError."""
         await self._connected().transfer_leadership(to)
 

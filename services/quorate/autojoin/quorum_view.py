@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from quorate.autojoin.state import Desired, Observed, Pod
+    from quorate.autojoin.state import Desired, Observation, Pod
     from quorate.raft.messages import DescribeQuorumResponse, ReplicaState
     from quorate.records.ids import NodeId, ReplicaKey
 
@@ -25,7 +25,7 @@ def majority(voters: int) -> int:
 class View:
     """The desired state next to a leader's description of the quorum."""
 
-    def __init__(self, desired: Desired, seen: Observed, quorum: DescribeQuorumResponse) -> None:
+    def __init__(self, desired: Desired, seen: Observation, quorum: DescribeQuorumResponse) -> None:
         self.desired = desired
         self.seen = seen
         self.quorum = quorum
@@ -37,7 +37,7 @@ class View:
         """The node that leads."""
         return self.quorum.leader.leader_id
 
-    def turn(self, key: ReplicaKey) -> int:
+    def transfer_rank(self, key: ReplicaKey) -> int:
         """Rank of this voter for a leadership transfer: those that did not take over come last."""
         passed_over = self.seen.passed_over
         return passed_over.index(key) + 1 if key in passed_over else 0

@@ -16,12 +16,12 @@ from quorate.autojoin.actions import (
     HandOver,
     RemoveVoter,
     Wait,
-    Waiting,
+    WaitReason,
     WriteRecord,
 )
-from quorate.autojoin.annotations import words
+from quorate.autojoin.annotations import describe_action
 from quorate.records.ids import format_uuid
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.telemetry import tracing
 from quorate.telemetry.span_names import KIND
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import SpanContext
 
-    from quorate.autojoin.actions import Action, NextStep
+    from quorate.autojoin.actions import Action, Decision
     from quorate.autojoin.state import Desired
     from quorate.records.ids import ReplicaKey
     from quorate.telemetry.tracer import Value
@@ -39,7 +39,7 @@ T = TypeVar("T")
 SPAN: Final = "kraft.operator.reconcile"
 
 
-@value
+@value_type
 class PastCall:
     """A completed call of a pass, in wall-clock time; `error` is empty if it succeeded."""
 
@@ -49,7 +49,7 @@ class PastCall:
     error: str
 
 
-class Story:
+class ReconcileSpans:
     """Times the calls of a pass; keeps what the previous pass waited for, and its span."""
 
     def __init__(self, wall_ns: Callable[[], int], clock_ns: Callable[[], int]) -> None:
@@ -87,7 +87,7 @@ class Story:
             self._calls.append(PastCall(name, began_ns, self._now_ns(), error))
 
     @contextmanager
-    def span(self, desired: Desired, decision: NextStep) -> Iterator[None]:
+    def span(self, desired: Desired, decision: Decision) -> Iterator[None]:
         """Enclose the action of a pass after its decision; the span starts with the pass.
 
         It links to the span before, until all is in step: together they describe one piece of work.
@@ -117,7 +117,7 @@ class Story:
 def name_of(step: Action | Wait) -> str:
     """The span name of a pass: its action, from a small fixed list."""
     match step:
-        case Wait(Waiting.IN_STEP):
+        case Wait(WaitReason.IN_STEP):
             return "in step"
         case Wait(why):
             return f"wait: {why.value}"
@@ -133,7 +133,7 @@ def name_of(step: Action | Wait) -> str:
             return f"delete pod {name}"
 
 
-def _told(desired: Desired, decision: NextStep) -> dict[str, Value]:
+def _told(desired: Desired, decision: Decision) -> dict[str, Value]:
     step = decision.step
     told: dict[str, Value] = {
         KIND: SPAN,
@@ -143,7 +143,10 @@ def _told(desired: Desired, decision: NextStep) -> dict[str, Value]:
     }
     if isinstance(step, Wait):
         return told | {"kraft.operator.reason": step.why.value, "kraft.operator.text": step.text}
-    told |= {"kraft.operator.reason": step.cause.value, "kraft.operator.text": words(step)}
+    told |= {
+        "kraft.operator.reason": step.cause.value,
+        "kraft.operator.text": describe_action(step),
+    }
     return told | dict(_concerned(step))
 
 

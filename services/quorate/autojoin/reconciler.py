@@ -18,7 +18,7 @@ from quorate.autojoin.actions import (
     HandOver,
     RemoveVoter,
     Wait,
-    Waiting,
+    WaitReason,
     WriteRecord,
 )
 from quorate.autojoin.annotations import (
@@ -28,25 +28,25 @@ from quorate.autojoin.annotations import (
     claims_text,
     conditions_of,
     conditions_text,
-    memory_text,
+    decode_state,
+    describe_action,
+    encode_state,
     read_conditions,
-    read_memory,
     unknown,
-    words,
 )
 from quorate.autojoin.decision import decide
-from quorate.autojoin.state import Observed
+from quorate.autojoin.state import Observation
 from quorate.autojoin.wait_warnings import Patience
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from quorate.autojoin.actions import NextStep
+    from quorate.autojoin.actions import Decision
     from quorate.autojoin.annotations import Condition
     from quorate.autojoin.bootstrap_record import BootstrapRecord
-    from quorate.autojoin.reconcile_spans import Story
+    from quorate.autojoin.reconcile_spans import ReconcileSpans
     from quorate.autojoin.state import Desired, Pod
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.records.ids import ReplicaKey
@@ -64,7 +64,7 @@ class ConflictError(ClusterError):
     """The object has changed since it was observed: observe again."""
 
 
-@named_value
+@keyword_value_type
 class StatefulSet:
     """The StatefulSet according to the API server. `pods` are not identified yet."""
 
@@ -82,10 +82,10 @@ class StatefulSet:
 class Cluster(Protocol):
     """The operator's interface to Kubernetes. Every method raises ClusterError."""
 
-    async def look(self) -> StatefulSet | None:
+    async def observe(self) -> StatefulSet | None:
         """The StatefulSet with its pods; None if it does not exist."""
 
-    async def note(self, memory: str, version: str) -> None:
+    async def save_state(self, memory: str, version: str) -> None:
         """Save the memory if the StatefulSet still has that version. Raises ConflictError."""
 
     async def write_record(self, record: BootstrapRecord) -> None:
@@ -94,7 +94,7 @@ class Cluster(Protocol):
     async def delete_pod(self, name: str, uid: str, version: str) -> None:
         """Delete exactly that pod. Raises ConflictError."""
 
-    async def tell(self, conditions: str) -> None:
+    async def publish_conditions(self, conditions: str) -> None:
         """Publish the conditions on the StatefulSet."""
 
     async def left_claims(self) -> tuple[str, ...]:
@@ -103,14 +103,14 @@ class Cluster(Protocol):
     async def tell_claims(self, text: str) -> None:
         """Publish the claims that were left."""
 
-    async def event(self, reason: str, text: str, *, is_warning: bool) -> None:
+    async def post_event(self, reason: str, text: str, *, is_warning: bool) -> None:
         """Post an Event about the StatefulSet."""
 
 
 class Quorum(Protocol):
     """The operator's interface to the quorum; changes raise AdminError."""
 
-    async def ask(self, pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
+    async def identify_pods(self, pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
         """The same pods, with the identity that each reports."""
 
     async def describe(
@@ -122,15 +122,15 @@ class Quorum(Protocol):
 
     async def remove_voter(self, key: ReplicaKey) -> None: ...
 
-    async def hand_over(self, to: ReplicaKey) -> None: ...
+    async def transfer_leadership(self, to: ReplicaKey) -> None: ...
 
 
-@value
-class Pass:
+@value_type
+class Reconciliation:
     """The result of one pass. `error` is the reason for which the action failed."""
 
-    decision: NextStep | None
-    seen: Observed | None = None
+    decision: Decision | None
+    seen: Observation | None = None
     desired: Desired | None = None
     error: str | None = None
 
@@ -156,7 +156,7 @@ class Reconciler:
         *,
         now_ms: Callable[[], int],
         timestamp: Callable[[], str],
-        story: Story,
+        reconcile_spans: ReconcileSpans,
         may_act: Callable[[], bool] = lambda: True,
     ) -> None:
         """`now_ms` and `timestamp` return wall-clock time, `may_act` whether the Lease is held.
@@ -168,14 +168,14 @@ class Reconciler:
         self._now_ms = now_ms
         self._timestamp = timestamp
         self._may_act = may_act
-        self._story = story
+        self._reconcile_spans = reconcile_spans
         # Lost with the process: it only changes the order in which voters are asked.
         self._passed_over: tuple[ReplicaKey, ...] = ()
         self.begin()
 
     def begin(self) -> None:
         """Drop cached state: another operator may have acted since."""
-        self._story.forget()
+        self._reconcile_spans.forget()
         self._patience, self._leader_patience = Patience(), Patience()
         # None before the first observation.
         self._told: dict[str, Condition] | None = None
@@ -186,34 +186,34 @@ class Reconciler:
             text = "the operator has stopped, and the next one has not looked yet"
             await self._show(unknown(self._told, "OperatorStopped", text, self._timestamp()))
 
-    async def run(self) -> Pass:
+    async def run(self) -> Reconciliation:
         """Run one pass. Raises ClusterError, and ValueError for annotations that cannot be read."""
-        self._story.begin()
-        found = await self._look()
+        self._reconcile_spans.begin()
+        found = await self._observe()
         if found is not None and self._told is None and await self._doubt(found):
             # The save changed the version of the StatefulSet, and the next one has to name it.
-            found = await self._look()
+            found = await self._observe()
         if found is None:
-            return Pass(None)
-        timed = self._story.timed
-        pods = await timed("ask pods", self._quorum.ask(found.pods, found.service))
+            return Reconciliation(None)
+        timed = self._reconcile_spans.timed
+        pods = await timed("ask pods", self._quorum.identify_pods(found.pods, found.service))
         view, silence = await timed("describe quorum", self._quorum.describe(pods, found.service))
-        seen = Observed(
+        seen = Observation(
             now_ms=self._now_ms(),
             pods=pods,
             quorum=view,
-            silence=silence,
+            describe_error=silence,
             record=found.record,
-            memory=read_memory(found.memory),
+            persisted_state=decode_state(found.memory),
             passed_over=self._passed_over,
         )
         decision = decide(found.desired, seen)
         if not self._may_act():
-            return Pass(decision, seen, found.desired, "the lease is held by another")
-        with self._story.span(found.desired, decision):
-            if decision.memory != seen.memory:
-                memory = memory_text(decision.memory)
-                await timed("write memory", self._cluster.note(memory, found.version))
+            return Reconciliation(decision, seen, found.desired, "the lease is held by another")
+        with self._reconcile_spans.span(found.desired, decision):
+            if decision.persisted_state != seen.persisted_state:
+                memory = encode_state(decision.persisted_state)
+                await timed("write memory", self._cluster.save_state(memory, found.version))
             # A pass that waits or is paused names no disk either that may vote.
             kept = claims_beyond(found.claims, found.desired.replicas)
             found = await self._tell_claims(found, kept)
@@ -224,17 +224,19 @@ class Reconciler:
             self._pass_over(decision.step, error)
             if decision.is_in_step and error is None:
                 await self._look_for_claims(found)
-        return Pass(decision, seen, found.desired, error)
+        return Reconciliation(decision, seen, found.desired, error)
 
-    async def _look(self) -> StatefulSet | None:
-        return await self._story.timed("look at StatefulSet", self._cluster.look())
+    async def _observe(self) -> StatefulSet | None:
+        return await self._reconcile_spans.timed("look at StatefulSet", self._cluster.observe())
 
     async def _show(self, conditions: Sequence[Condition]) -> None:
-        await self._story.timed("write conditions", self._cluster.tell(conditions_text(conditions)))
+        await self._reconcile_spans.timed(
+            "write conditions", self._cluster.publish_conditions(conditions_text(conditions))
+        )
 
     async def _post(self, reason: str, text: str, *, is_warning: bool) -> None:
-        posting = self._cluster.event(reason, text, is_warning=is_warning)
-        await self._story.timed("post Event", posting)
+        posting = self._cluster.post_event(reason, text, is_warning=is_warning)
+        await self._reconcile_spans.timed("post Event", posting)
 
     async def _doubt(self, found: StatefulSet) -> bool:
         """Withdraw the conditions of a predecessor that was killed before it could.
@@ -251,7 +253,7 @@ class Reconciler:
 
     async def _look_for_claims(self, found: StatefulSet) -> None:
         try:
-            left = await self._story.timed("list claims", self._cluster.left_claims())
+            left = await self._reconcile_spans.timed("list claims", self._cluster.left_claims())
         except ClusterError as error:
             log.warning(f"claims are not told: {error}", extra={"repeats": "claims"})
         else:
@@ -265,7 +267,7 @@ class Reconciler:
         if text == found.claims:
             return found
         try:
-            await self._story.timed("write claims", self._cluster.tell_claims(text))
+            await self._reconcile_spans.timed("write claims", self._cluster.tell_claims(text))
             if is_news:
                 await self._post("ClaimsKept", text, is_warning=False)
         except ClusterError as error:
@@ -273,7 +275,7 @@ class Reconciler:
             return found
         return replace(found, claims=text)
 
-    async def _tell(self, found: StatefulSet, decision: NextStep, *, has_leader: bool) -> None:
+    async def _tell(self, found: StatefulSet, decision: Decision, *, has_leader: bool) -> None:
         """Publish changed conditions, and an Event for a reason that is new or too old."""
         before = read_conditions(found.conditions)
         conditions = conditions_of(decision, before, has_leader=has_leader, now=self._timestamp())
@@ -282,13 +284,13 @@ class Reconciler:
             await self._show(conditions)
         self._told = {each.kind: each for each in conditions}
         now_ms, step = self._now_ms(), decision.step
-        no_leader = None if has_leader else Wait(Waiting.NO_LEADER, "")
+        no_leader = None if has_leader else Wait(WaitReason.NO_LEADER, "")
         is_late = {
             HEALTHY: self._leader_patience.has_run_out(no_leader, now_ms),
             IN_STEP: self._patience.has_run_out(step, now_ms),
         }
         # Without a leader both conditions say the same, unless an action is reported instead.
-        is_same = isinstance(step, Wait) and step.why is Waiting.NO_LEADER
+        is_same = isinstance(step, Wait) and step.why is WaitReason.NO_LEADER
         for each in conditions:
             kinds = (HEALTHY, IN_STEP) if is_same else (each.kind,)
             old, is_warning = before.get(each.kind), any(is_late[kind] for kind in kinds)
@@ -300,11 +302,11 @@ class Reconciler:
             # An Event that could not be posted is due in the next pass.
             if is_warning:
                 for patience in (self._leader_patience, self._patience):
-                    patience.has_warned(Waiting(each.reason))
+                    patience.has_warned(WaitReason(each.reason))
 
     async def _act(self, action: Action) -> str | None:
         """Do the action. Returns None when done, else the reason; the next pass decides again."""
-        reason, text = action.cause.value, words(action)
+        reason, text = action.cause.value, describe_action(action)
         log.info(text, extra={"reason": reason})
         try:
             await self._perform(action)
@@ -325,22 +327,24 @@ class Reconciler:
             self._passed_over = (*others, step.to)
 
     async def _failed(self, action: Action, why: str, *, is_warning: bool = True) -> str:
-        log.warning(f"not done: {words(action)}: {why}", extra={"reason": action.cause.value})
+        log.warning(
+            f"not done: {describe_action(action)}: {why}", extra={"reason": action.cause.value}
+        )
         tracing.failed(why)
-        await self._post("NotDone", f"{words(action)}: {why}", is_warning=is_warning)
+        await self._post("NotDone", f"{describe_action(action)}: {why}", is_warning=is_warning)
         return why
 
     async def _perform(self, action: Action) -> None:
         match action:
             case WriteRecord(record):
                 writing = self._cluster.write_record(record)
-                await self._story.timed("write record", writing)
+                await self._reconcile_spans.timed("write record", writing)
             case AddVoter(key):
                 await self._quorum.add_voter(key)
             case RemoveVoter(key):
                 await self._quorum.remove_voter(key)
             case HandOver(to):
-                await self._quorum.hand_over(to)
+                await self._quorum.transfer_leadership(to)
             case DeletePod(name, uid, version):
                 deleting = self._cluster.delete_pod(name, uid, version)
-                await self._story.timed("delete pod", deleting)
+                await self._reconcile_spans.timed("delete pod", deleting)

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.autojoin.actions import Action, DeletePod, HandOver, StepCause, Wait, Waiting
+from quorate.autojoin.actions import Action, DeletePod, HandOver, StepCause, Wait, WaitReason
 from quorate.autojoin.quorum_view import View, majority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.autojoin.state import Desired, Observed, Pod
+    from quorate.autojoin.state import Desired, Observation, Pod
     from quorate.raft.messages import ReplicaState
 
 
-def stale_pods(desired: Desired, seen: Observed) -> list[Pod]:
+def stale_pods(desired: Desired, seen: Observation) -> list[Pod]:
     """Pods that should have another revision."""
     if not desired.rolls:
         return []
@@ -33,7 +33,7 @@ def stale_pods(desired: Desired, seen: Observed) -> list[Pod]:
     ]
 
 
-def broken_steps(desired: Desired, seen: Observed) -> Iterator[Action]:
+def broken_steps(desired: Desired, seen: Observation) -> Iterator[Action]:
     """Pods of an old revision that do not run; they need no permission from the quorum."""
     for pod in stale_pods(desired, seen):
         if not pod.is_running:
@@ -68,7 +68,7 @@ def _not_back(view: View) -> Iterator[Wait]:
         voter = None if pod is None else view.voter_in(pod)
         if pod is None or voter is None or voter.key != pod.key or not _is_sound(view, voter):
             yield Wait(
-                Waiting.ROLLED_POD_NOT_BACK,
+                WaitReason.ROLLED_POD_NOT_BACK,
                 f"pod {view.desired.stateful_set}-{ordinal} is new and not yet ready as a voter "
                 "that has caught up: no other is rolled before",
             )
@@ -115,7 +115,7 @@ def _why_needed(view: View, voter: ReplicaState, pod: Pod) -> Wait | None:
     if caught_up >= needed:
         return None
     return Wait(
-        Waiting.NO_CAUGHT_UP_MAJORITY,
+        WaitReason.NO_CAUGHT_UP_MAJORITY,
         f"pod {pod.name} has to be rolled, but without it {caught_up} of {len(others) + 1} voters "
         f"have caught up and {needed} are needed",
     )
@@ -133,9 +133,13 @@ def _hand_over_from(view: View, leader: ReplicaState, leaving: Pod) -> Action | 
         if not _is_sound(view, state):
             continue
         is_fresh = pod is not None and pod.revision == view.desired.revision
-        successors.append((view.turn(state.key), not is_fresh, state.key.node_id, state.key))
+        successors.append(
+            (view.transfer_rank(state.key), not is_fresh, state.key.node_id, state.key)
+        )
     if not successors:
-        return Wait(Waiting.NO_SUCCESSOR, f"nobody has caught up who could lead for {leaving.name}")
+        return Wait(
+            WaitReason.NO_SUCCESSOR, f"nobody has caught up who could lead for {leaving.name}"
+        )
     text = f"pod {leaving.name} leads and has to be rolled"
     return HandOver(
         min(successors, key=lambda each: each[:3])[3], StepCause.LEADER_BEFORE_ROLL, text

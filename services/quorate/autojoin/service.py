@@ -17,18 +17,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.autojoin.config import own_namespace, read_config
-from quorate.autojoin.kube_client import ApiServer, connect
+from quorate.autojoin.kube_client import KubeClient, connect
 from quorate.autojoin.lease import Lease
 from quorate.autojoin.metrics import Meters
 from quorate.autojoin.quorum_client import PodQuorum
 from quorate.autojoin.readiness import Readiness
-from quorate.autojoin.reconcile_spans import Story
+from quorate.autojoin.reconcile_spans import ReconcileSpans
 from quorate.autojoin.reconciler import ClusterError, Reconciler
 from quorate.autojoin.watches import watch
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
-from quorate.settings.port_checks import taking_port
+from quorate.settings.port_checks import binding_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.property_files import read_properties
 from quorate.settings.tls import TlsError
@@ -105,10 +105,10 @@ async def _serve(config: AutojoinConfig, tls: TlsFiles | None) -> int:
     try:
         api = await connect()
         if config.health_port >= 0:
-            with taking_port("health.port", _ANY_HOST, config.health_port):
+            with binding_port("health.port", _ANY_HOST, config.health_port):
                 await health.start(_ANY_HOST, config.health_port)
         if config.metrics_port >= 0:
-            with taking_port("metrics.port", _ANY_HOST, config.metrics_port):
+            with binding_port("metrics.port", _ANY_HOST, config.metrics_port):
                 metrics.start(_ANY_HOST, config.metrics_port)
         for service in (LIVENESS, STARTUP):
             await health.set(service, serving=True)
@@ -173,11 +173,11 @@ class Operator:
             transport=config.transport,
         )
         self._reconciler = Reconciler(
-            ApiServer(api, config),
+            KubeClient(api, config),
             self._quorum,
             now_ms=lambda: time.time_ns() // 1_000_000,
             timestamp=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            story=Story(time.time_ns, time.monotonic_ns),
+            reconcile_spans=ReconcileSpans(time.time_ns, time.monotonic_ns),
             may_act=self._lease.is_held,
         )
 

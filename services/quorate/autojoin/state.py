@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ FETCH_TIMEOUT_MS: Final = 2_000
 LOST_MAX: Final = 64
 
 
-@named_value
+@keyword_value_type
 class Desired:
     """The state that the StatefulSet requests: `replicas` voters, each pod of `revision`."""
 
@@ -35,18 +35,18 @@ class Desired:
     # Kubernetes has observed the latest generation, and it is of the operator's release.
     is_observed: bool = True
     is_paused: bool = False
-    is_going: bool = False
+    is_deleting: bool = False
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS
     ghost_delay_ms: int = GHOST_DELAY_MS
     # The template checksum that its release wrote; empty if it wrote none.
     template: str = ""
 
 
-@named_value
+@keyword_value_type
 class Pod:
     """A pod of the StatefulSet. It reports `key` and `cluster_id`; None if it does not respond.
 
-    `silence` is then the reason: its name does not resolve, or the pod has not answered yet.
+    `describe_error` is then the reason: its name does not resolve, or the pod has not answered yet.
     `version` is the API's resource version, which shows if the pod has changed since.
     """
 
@@ -61,31 +61,31 @@ class Pod:
     is_deleting: bool
     key: ReplicaKey | None = None
     cluster_id: ClusterId | None = None
-    silence: str = ""
+    describe_error: str = ""
 
 
-@value
-class Memory:
+@value_type
+class PersistedState:
     """State that has to outlive the operator: it is kept in the cluster.
 
-    `ghosts` are voters beyond the replicas without a pod, each with the time since when. `lost` are
-    replaced disks, oldest first: a replica that returns with such an id has lost its votes.
+    `orphans` are voters beyond the replicas without a pod, each with the time since when. `lost`
+    are replaced disks, oldest first: a replica that returns with such an id has lost its votes.
     """
 
-    ghosts: Mapping[ReplicaKey, int] = field(default_factory=dict)
+    orphans: Mapping[ReplicaKey, int] = field(default_factory=dict)
     lost: tuple[ReplicaKey, ...] = ()
 
 
-@named_value
-class Observed:
+@keyword_value_type
+class Observation:
     """One observation of the cluster. `quorum` is the leader's view, None without a leader."""
 
     now_ms: int
     pods: tuple[Pod, ...] = ()
     quorum: DescribeQuorumResponse | None = None
     # The reason for which there is no view, human-readable.
-    silence: str = ""
+    describe_error: str = ""
     record: BootstrapRecord | None = None
-    memory: Memory = field(default_factory=Memory)
+    persisted_state: PersistedState = field(default_factory=PersistedState)
     # Voters that did not take over when they were last asked to, the latest last.
     passed_over: tuple[ReplicaKey, ...] = ()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@named_value
+@keyword_value_type
 class Claims:
     """The claims that a StatefulSet makes for its pods, named TEMPLATE-NAME-ORDINAL."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.autojoin.actions import Waiting
+from quorate.autojoin.actions import WaitReason
 
 if TYPE_CHECKING:
     from quorate.autojoin.actions import Action, Wait
@@ -18,33 +18,33 @@ PATIENCE_MS: Final = 60_000
 UNREST_MS: Final = 10 * PATIENCE_MS
 # Only a person ends these waits.
 AT_ONCE: Final = frozenset(
-    {Waiting.OTHER_CLUSTER, Waiting.DISK_RETURNED, Waiting.KRAFT_VERSION_TOO_OLD}
+    {WaitReason.OTHER_CLUSTER, WaitReason.DISK_RETURNED, WaitReason.KRAFT_VERSION_TOO_OLD}
 )
 # These are intended by a person, or end at a known time.
 NEVER: Final = frozenset(
     {
-        Waiting.IN_STEP,
-        Waiting.PAUSED,
-        Waiting.GOING,
-        Waiting.NO_REPLICAS,
-        Waiting.GHOST_SEEN_ONCE,
+        WaitReason.IN_STEP,
+        WaitReason.PAUSED,
+        WaitReason.GOING,
+        WaitReason.NO_REPLICAS,
+        WaitReason.GHOST_SEEN_ONCE,
     }
 )
 
 
 # A quorum that is about to lose a voter without a pod is not at rest.
-_AT_REST: Final = NEVER - {Waiting.GHOST_SEEN_ONCE}
+_AT_REST: Final = NEVER - {WaitReason.GHOST_SEEN_ONCE}
 
 
 class Patience:
     """Decides for each wait if a warning is due, until it was given."""
 
     def __init__(self) -> None:
-        self._why: Waiting | None = None
+        self._why: WaitReason | None = None
         self._since_ms = 0
         # None while there is no wait.
         self._restless_since_ms: int | None = None
-        self._warned: set[Waiting] = set()
+        self._warned: set[WaitReason] = set()
 
     def has_run_out(self, step: Action | Wait | None, now_ms: int) -> bool:
         """True if this wait needs a person's attention; None is no wait."""
@@ -65,6 +65,6 @@ class Patience:
             return True
         return not self._warned and since_ms is not None and now_ms - since_ms >= UNREST_MS
 
-    def has_warned(self, why: Waiting) -> None:
+    def has_warned(self, why: WaitReason) -> None:
         """Record that the warning about such a wait was given."""
         self._warned.add(why)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.cli.output import CommandError
 from quorate.settings.input_files import read_input
 from quorate.settings.integers import INT64_MAX, whole_number
-from quorate.settings.regular_files import UnfitFileError
+from quorate.settings.regular_files import NotRegularFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def text_of_file(flag: str, path: str, bytes_max: int) -> str:
         return read_input(path, bytes_max).decode("utf-8-sig")
     except OSError as error:
         raise CommandError(f"{flag}: {path}: {error.strerror}") from error
-    except UnfitFileError as error:
+    except NotRegularFileError as error:
         raise CommandError(f"{flag}: {path}: {error}") from error
     except UnicodeDecodeError as error:
         raise CommandError(f"{flag}: {path}: no UTF-8: {error.reason}") from error

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.cli.connection import (
     add_connection_arguments,
     ask,
-    made_progress,
+    extend_deadline,
     run_command,
 )
 from quorate.cli.isr_requests import IsrRequests
@@ -30,7 +30,7 @@ from quorate.controller.brokers.messages import (
 from quorate.controller.brokers.registration import BROKERS_MAX
 from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.process.stop_signals import STOP_SIGNALS
-from quorate.records.escaping import written_out
+from quorate.records.escaping import escape_unprintable
 from quorate.records.ids import UUID_BYTES, ClusterId, format_uuid
 from quorate.settings.integers import whole_number
 from quorate.settings.properties import NODE_ID_MAX
@@ -99,7 +99,7 @@ async def _register(client: ControllerClient, arguments: argparse.Namespace) -> 
     requests = [_request(broker_id, cluster_id) for broker_id in ids]
     if arguments.once:
         stand_ins = StandIns(client, requests, warn)
-        await stand_ins.register(made_progress)
+        await stand_ins.register(extend_deadline)
         await stand_ins.beat_until_caught_up()
         _print_registered(stand_ins, arguments.output)
         return 0
@@ -183,10 +183,12 @@ def broker_lines(brokers: Sequence[ListedBroker]) -> list[str]:
     """A header and one line for each broker."""
     lines = [f"{'BrokerId':<12}{'Epoch':<12}{'State':<15}{'Rack':<12}Listeners"]
     for broker in brokers:
-        listeners = written_out(",".join(f"{x.name}://{x.host}:{x.port}" for x in broker.listeners))
+        listeners = escape_unprintable(
+            ",".join(f"{x.name}://{x.host}:{x.port}" for x in broker.listeners)
+        )
         lines.append(
             f"{broker.broker_id:<12}{broker.broker_epoch:<12}{broker_state(broker):<15}"
-            f"{written_out(broker.rack or '-'):<12}{listeners}"
+            f"{escape_unprintable(broker.rack or '-'):<12}{listeners}"
         )
     return lines
 

@@ -23,7 +23,7 @@ from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.records.errors import ErrorCode
-from quorate.records.escaping import written_out
+from quorate.records.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     import argparse
@@ -123,7 +123,7 @@ def resource_title(resource: ConfigResource) -> str:
     word = _WORDS[resource.type]
     if not resource.name:
         return f"the default {word}"
-    return f"{word} {written_out(resource.name)}"
+    return f"{word} {escape_unprintable(resource.name)}"
 
 
 def resource_lines(described: DescribedResource, *, has_all: bool) -> list[str]:
@@ -135,8 +135,8 @@ def resource_lines(described: DescribedResource, *, has_all: bool) -> list[str]:
 def _entry_line(entry: ConfigEntry) -> str:
     sensitive = str(entry.is_sensitive).lower()
     name, value = (
-        written_out(entry.name),
-        "null" if entry.value is None else written_out(entry.value),
+        escape_unprintable(entry.name),
+        "null" if entry.value is None else escape_unprintable(entry.value),
     )
     synonyms = f"{entry.source.name}:{name}={value}"
     return f"  {name}={value} sensitive={sensitive} synonyms={{{synonyms}}}"

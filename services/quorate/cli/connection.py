@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.api.admin_api import AdminError
 from quorate.cli.argument_types import number
-from quorate.cli.output import CommandError, admin_error, fail, no_text, warn
+from quorate.cli.output import CommandError, admin_error, fail, non_utf8_argument, warn
 from quorate.client.controller_calls import (
     OutcomeUnknownError,
     QuorumUnavailableError,
     RequestRefusedError,
 )
 from quorate.client.controller_client import ControllerClient
-from quorate.client.fan_out import ask_everybody
+from quorate.client.fan_out import ask_all
 from quorate.client.server_addresses import format_server, parse_server, parse_servers
 from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.integers import INT32_MAX
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from quorate.client.controller_calls import Address
-    from quorate.controller.request_types import ReadFor, ReadReply
+    from quorate.controller.request_types import ReadReply, ReadRequestOf
 
 R = TypeVar("R", bound="ReadReply")
 TIMEOUT_MS_DEFAULT: Final = 30_000
@@ -124,7 +124,7 @@ def run_command(
     `is_endless`.
     """
     try:
-        servers, kind = servers_of(arguments), kind_of(arguments)
+        servers, kind = servers_of(arguments), channel_kind(arguments)
         tracing.start(read_command_tracing(os.environ, warn), "cli")
         with nullcontext() if is_endless else tracing.command(_name_of(arguments), os.environ):
             return asyncio.run(_run(command, arguments, servers, kind, is_endless=is_endless))
@@ -135,7 +135,7 @@ def run_command(
     except AdminError as error:
         return fail(admin_error(error))
     except UnicodeEncodeError as error:
-        return fail(no_text(error))
+        return fail(non_utf8_argument(error))
     except (CommandError, QuorumUnavailableError, RequestRefusedError, ValueError) as error:
         return fail(str(error))
     finally:
@@ -174,11 +174,11 @@ async def _run(
                     _on_progress.set(lambda: clock.reschedule(loop.time() + limit_s))
                 return await command(client, arguments)
         except TimeoutError:
-            said = await what_servers_say(client, servers, reserve_ms / 1000)
+            said = await server_reports(client, servers, reserve_ms / 1000)
             raise CommandError(f"not done within {timeout_ms} ms; {said}") from None
 
 
-def made_progress() -> None:
+def extend_deadline() -> None:
     """Record progress of a command with many parts: its time limit starts over.
 
     A list may be arbitrarily long: only a quorum that does not respond ends the command.
@@ -214,7 +214,7 @@ def servers_of(arguments: argparse.Namespace) -> list[Address]:
     return named
 
 
-def kind_of(arguments: argparse.Namespace) -> ChannelKind:
+def channel_kind(arguments: argparse.Namespace) -> ChannelKind:
     """The channels that `--command-config` requests. Raises CommandError.
 
     Certificates are checked before the first call: if the client has none, or an expired one, the
@@ -238,7 +238,9 @@ def pinned(arguments: argparse.Namespace) -> Address | None:
     return parse_server(arguments.controller) if arguments.controller else None
 
 
-async def ask(client: ControllerClient, arguments: argparse.Namespace, request: ReadFor[R]) -> R:
+async def ask(
+    client: ControllerClient, arguments: argparse.Namespace, request: ReadRequestOf[R]
+) -> R:
     """Read from the server, and with the freshness, that the flags select."""
     return await client.read(
         request,
@@ -248,11 +250,11 @@ async def ask(client: ControllerClient, arguments: argparse.Namespace, request: 
     )
 
 
-async def what_servers_say(
+async def server_reports(
     client: ControllerClient, servers: Sequence[Address], timeout_s: float
 ) -> str:
     """Ask all servers in parallel; one phrase for each."""
-    answers = await ask_everybody(servers, lambda s: client.try_describe_at(s, timeout_s))
+    answers = await ask_all(servers, lambda s: client.try_describe_at(s, timeout_s))
     phrases = []
     for server, answer in answers.items():
         if isinstance(answer, str):

@@ -16,14 +16,14 @@ from quorate.records.batch import CorruptBatchError, check_batch, read_header, r
 from quorate.records.ids import Epoch
 from quorate.records.json_format import control_to_json, record_to_json
 from quorate.records.metadata import decode_record
-from quorate.settings.regular_files import UnfitFileError, open_regular
+from quorate.settings.regular_files import NotRegularFileError, open_regular
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem
 from quorate.storage.log.leader_epoch_checkpoint import read_epochs
 from quorate.storage.log.segment import Segment
 from quorate.storage.quorum_state import read_quorum_state
-from quorate.storage.recovery.log_scan import Witnesses, scan_log
+from quorate.storage.recovery.log_scan import KnownEpochs, scan_log
 from quorate.storage.snapshots.snapshot_store import SnapshotChecker, checked_batches
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             with open(open_regular(name, os.O_RDONLY), "rb") as file:
                 data = file.read()
-        except (OSError, UnfitFileError) as error:
+        except (OSError, NotRegularFileError) as error:
             what = error.strerror if isinstance(error, OSError) else error
             print(f"quorate dump-log: --files: {name}: {what}", file=sys.stderr)
             status = 1
@@ -121,7 +121,7 @@ def _log_damage(name: str, segment: Segment) -> list[str]:
     for entry in epochs:
         if entry.start_offset < segment.base_offset:
             base_epoch = entry.epoch
-    witnesses = Witnesses(
+    witnesses = KnownEpochs(
         base_epoch=base_epoch,
         quorum_epoch=election.epoch if election else NEWEST_EPOCH,
         epochs=epochs,

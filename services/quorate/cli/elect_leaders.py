@@ -13,7 +13,7 @@ import reprlib
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.cli.argument_types import number, text_of_file
-from quorate.cli.connection import add_connection_arguments, made_progress, run_command
+from quorate.cli.connection import add_connection_arguments, extend_deadline, run_command
 from quorate.cli.output import CommandError, fail, item_error, report_errors
 from quorate.client.backoff import wait_s
 from quorate.client.controller_calls import OutcomeUnknownError
@@ -22,7 +22,7 @@ from quorate.controller.replication.messages import ElectionType, ElectLeaders, 
 from quorate.controller.topics.messages import DescribeTopics
 from quorate.process.output_encoding import json_for_stdout
 from quorate.records.errors import ErrorCode
-from quorate.records.escaping import written_out
+from quorate.records.escaping import escape_unprintable
 from quorate.settings.integers import INT32_MAX
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ async def _elect(client: ControllerClient, arguments: argparse.Namespace) -> int
     try:
         async for part in parts:
             results = await _elect_part(client, ElectLeaders(election_type, part))
-            made_progress()
+            extend_deadline()
             report.add(results)
             if any(result.error not in _FINE for result in results):
                 status = 1
@@ -191,7 +191,7 @@ async def needed_parts(
     """All partitions that need such an election, found page after page."""
     found: list[LeaderElection] = []
     async for page in client.read_pages(DescribeTopics(), current=True):
-        made_progress()
+        extend_deadline()
         found += [
             LeaderElection(topic.name, partition.partition)
             for topic in page.topics
@@ -225,7 +225,7 @@ class _TextReport:
         groups: dict[tuple[ErrorCode, str], list[str]] = {}
         for result in results:
             message = "" if result.error in _FINE else result.message
-            name = f"{written_out(result.topic)}-{result.partition}"
+            name = f"{escape_unprintable(result.topic)}-{result.partition}"
             groups.setdefault((result.error, message), []).append(name)
         elected = f"Successfully completed leader election ({self._type}) for partitions"
         words = {

@@ -22,7 +22,7 @@ from quorate.client.isr_expansion import IsrExpansion
 from quorate.controller.replication.messages import AlterPartition, TopicAlteration
 from quorate.raft.backoff import backoff_ms
 from quorate.records.errors import ErrorCode
-from quorate.rpc.time_slicer import SERVING_SHARE, Pace
+from quorate.rpc.time_slicer import BACKGROUND_SHARE, TimeSlicer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -100,7 +100,7 @@ class IsrRequests:
         if known is None or known[0] is not brokers or known[1] != epochs:
             self._settled = {}
         leaders = [id_ for id_, epoch in epochs.items() if _is_registered(brokers, id_, epoch)]
-        expansion, settled, pace = IsrExpansion(brokers, leaders), {}, Pace(SERVING_SHARE)
+        expansion, settled, pace = IsrExpansion(brokers, leaders), {}, TimeSlicer(BACKGROUND_SHARE)
         async with asyncio.TaskGroup() as group:
             sending = _Sending(group, self._ask, epochs)
             for part in image.topics.partitions.rows.parts_from(0) if leaders else ():
@@ -108,8 +108,8 @@ class IsrRequests:
                 if id(part) not in self._settled:
                     for wanted in expansion.wanted(part):
                         await sending.add(wanted)
-                        await pace.breathe()
-                    await pace.breathe()
+                        await pace.yield_if_due()
+                    await pace.yield_if_due()
                 if sending.count == before:
                     settled[id(part)] = part
             await sending.send_rest()

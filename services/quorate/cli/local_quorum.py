@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.output import CommandError, no_text
+from quorate.cli.output import CommandError, non_utf8_argument
 from quorate.cli.storage_format_plan import bootstrap_records
 from quorate.records.ids import (
     ClusterId,
@@ -24,10 +24,10 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.properties import format_properties
-from quorate.settings.regular_files import UnfitFileError, read_regular
+from quorate.settings.regular_files import NotRegularFileError, read_regular
 from quorate.storage.file_system import OsFileSystem, write_atomically
 from quorate.storage.formatter import Formatting, format_directory
 from quorate.storage.layout import META_PROPERTIES
@@ -48,7 +48,7 @@ CONTROLLERS_DEFAULT: Final = 3
 _PORT_MAX: Final = 65_535
 
 
-@value
+@value_type
 class NodePlan:
     """The port of one node and the location of its files."""
 
@@ -99,7 +99,7 @@ class NodePlan:
         }
 
 
-@value
+@value_type
 class LocalQuorum:
     """A quorum's identity, as DIR/quorum.json keeps it."""
 
@@ -166,7 +166,7 @@ def open_quorum(root: Path, *, controllers: int | None, base_port: int | None) -
         str(root).encode()
     except UnicodeEncodeError as error:
         # A properties file is UTF-8 text.
-        raise CommandError(f"--data-dir: {no_text(error)}") from error
+        raise CommandError(f"--data-dir: {non_utf8_argument(error)}") from error
     path = _identity_path(root)
     if not path.exists():
         return _new_quorum(
@@ -183,7 +183,7 @@ def open_quorum(root: Path, *, controllers: int | None, base_port: int | None) -
             tuple(parse_directory_id(text) for text in document["directory_ids"]),
             bool(document["is_formatted"]),
         )
-    except UnfitFileError as error:
+    except NotRegularFileError as error:
         raise CommandError(f"{path}: {error}; restore it, or choose another --data-dir") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CommandError(

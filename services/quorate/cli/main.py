@@ -111,12 +111,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # The reader of our output has exited: no process is left to report to.
-        _let_go_of_output()
+        _discard_stdout()
         return 1
     except OSError as error:
         is_output = error.filename is None and error.errno in _OUTPUT_FAILED
         if is_output:
-            _let_go_of_output()
+            _discard_stdout()
         what = str(error)
         if is_output:
             what = (
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _let_go_of_output() -> None:
+def _discard_stdout() -> None:
     """Discard the rest of the output, so that the interpreter does not try to write it again."""
     sys.stdout = io.StringIO()
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 from quorate.cli import metadata_quorum_changes
 from quorate.cli.connection import add_connection_arguments, run_command, servers_of
 from quorate.cli.output import CommandError, print_json
-from quorate.client.fan_out import ask_everybody
+from quorate.client.fan_out import ask_all
 from quorate.client.server_addresses import format_server
 from quorate.records.ids import format_uuid
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     import argparse
@@ -42,8 +42,8 @@ _COLUMNS: Final = (
 )
 
 
-@value
-class Remark:
+@value_type
+class StatusWarning:
     """A status warning of a controller, or the reason for which it does not answer."""
 
     server: str
@@ -85,7 +85,7 @@ async def _describe(client: ControllerClient, arguments: argparse.Namespace) -> 
             print(format_replication(rows, wall_ms if arguments.human_readable else None))
         return 0
     identity = await client.api_versions()
-    remarks = await collect_remarks(client, servers_of(arguments), quorum)
+    remarks = await collect_warnings(client, servers_of(arguments), quorum)
     remarks += observer_remarks(quorum)
     status = status_fields(identity.cluster_id, quorum)
     if arguments.output == "json":
@@ -101,9 +101,9 @@ async def _describe(client: ControllerClient, arguments: argparse.Namespace) -> 
     return 0
 
 
-async def collect_remarks(
+async def collect_warnings(
     client: ControllerClient, servers: Sequence[Address], quorum: DescribeQuorumResponse
-) -> list[Remark]:
+) -> list[StatusWarning]:
     """Ask all known controllers in parallel; a missing answer is a remark too."""
     asked = {server: format_server(server) for server in servers}
     for state in (*quorum.voters, *quorum.observers):
@@ -111,12 +111,12 @@ async def collect_remarks(
             endpoint = state.endpoints[0]
             server = (endpoint.host, endpoint.port)
             asked[server] = f"node {state.key.node_id} ({format_server(server)})"
-    answers = await ask_everybody(asked, lambda s: client.try_describe_at(s, REMARKS_TIMEOUT_S))
+    answers = await ask_all(asked, lambda s: client.try_describe_at(s, REMARKS_TIMEOUT_S))
     remarks = []
     for server, answer in answers.items():
         name = asked[server]
         texts = (f"does not answer: {answer}",) if isinstance(answer, str) else answer.remarks
-        remarks += [Remark(name, text) for text in texts]
+        remarks += [StatusWarning(name, text) for text in texts]
     return remarks
 
 
@@ -171,16 +171,16 @@ def observer_fields(state: ReplicaState) -> dict[str, object]:
     return _member(state) | {"obstacle": obstacle, "obstacleText": state.obstacle_text}
 
 
-def observer_remarks(quorum: DescribeQuorumResponse) -> list[Remark]:
+def observer_remarks(quorum: DescribeQuorumResponse) -> list[StatusWarning]:
     """The same as text, in addition to the output of Kafka's tool."""
     return [
-        Remark(f"observer {state.key}", f"may not be added now: {state.obstacle_text}")
+        StatusWarning(f"observer {state.key}", f"may not be added now: {state.obstacle_text}")
         for state in quorum.observers
         if state.obstacle is not None
     ]
 
 
-def format_status(status: dict[str, object], remarks: Sequence[Remark]) -> str:
+def format_status(status: dict[str, object], remarks: Sequence[StatusWarning]) -> str:
     """Keys and values in two columns; lists as JSON on one line; a line for each remark."""
     lines = [
         f"{key + ':':<{_KEY_WIDTH}}{json.dumps(value) if isinstance(value, list | dict) else value}"

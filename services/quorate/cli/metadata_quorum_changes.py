@@ -184,7 +184,7 @@ def _run(
         membership = MembershipClient(client)
         deadline = deadline_of(arguments)
         if arguments.dry_run:
-            return _tell_foreseen(*await membership.foresee(request, deadline), arguments)
+            return _tell_foreseen(*await membership.predict(request, deadline), arguments)
         _tell_trace(request)
         done = await membership.change(request, deadline)
         if arguments.output == "json":

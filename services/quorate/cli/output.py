@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from quorate.process.output_encoding import json_for_stdout
 from quorate.records.errors import ErrorCode
-from quorate.records.escaping import written_out
+from quorate.records.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ def admin_error(error: AdminError) -> str:
     return f"{name}{reason}: {error.message}"
 
 
-def no_text(error: UnicodeEncodeError) -> str:
+def non_utf8_argument(error: UnicodeEncodeError) -> str:
     """The error text for an argument whose bytes are not valid characters."""
     shown = reprlib.repr(error.object)
     encoding = sys.getfilesystemencoding()
@@ -86,7 +86,7 @@ def report_errors(items: Sequence[tuple[str, ErrorCode, str]]) -> int:
     refused = [item for item in items if item[1] is not ErrorCode.NONE]
     for name, error, message in refused:
         print(
-            f"error: {written_out(name)}: {item_error(error, written_out(message))}",
+            f"error: {escape_unprintable(name)}: {item_error(error, escape_unprintable(message))}",
             file=sys.stderr,
         )
     return 1 if refused else 0

@@ -16,12 +16,12 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from quorate.admin.statefulset import parse_statefulset
-from quorate.cli.leader_probe import Answer, Standing, ask_for_leader, kind_for, why_unknown
+from quorate.cli.leader_probe import Answer, LeaderStatus, ask_for_leader, kind_for, why_unknown
 from quorate.cli.output import CommandError
 from quorate.cli.stateful_set import FLAG
-from quorate.cli.storage_recover import parse_ignored
+from quorate.cli.storage_recover import parse_ignored_servers
 from quorate.records.ids import ReplicaKey
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.settings.properties import ConfigError
 from quorate.storage.directory_lock import DirectoryLock
 from quorate.storage.layout import META_PROPERTIES, POD_DOMAIN
@@ -49,7 +49,7 @@ ROUNDS: Final = 60
 PAUSE_S: Final = 1.0
 
 
-@named_value
+@keyword_value_type
 class _Origin:
     """The StatefulSet from which disks were moved, as the flag names it."""
 
@@ -86,13 +86,13 @@ def doubts(answers: Iterable[Answer], *, domain: str, port: int) -> list[Answer]
 
     It has at least this pod. The pod's own name proves less: kubelet writes it to /etc/hosts.
     """
-    if all(answer.standing is not Standing.ABSENT for answer in answers):
+    if all(answer.leader_status is not LeaderStatus.ABSENT for answer in answers):
         return []
     why = why_unknown(domain) if domain else "advertised.listeners names none"
     if why is None:
         return []
     words = f"must have an address, as the service of this very pod ({why})"
-    return [Answer((domain, port), Standing.UNREACHABLE, words)]
+    return [Answer((domain, port), LeaderStatus.UNREACHABLE, words)]
 
 
 class PodDisk:
@@ -193,7 +193,7 @@ class PodDisk:
         """
         endpoint = self._config.endpoints[0]
         service = f"{known.service}.{known.namespace}.svc"
-        ignored = parse_ignored(self._arguments.ignore_server)
+        ignored = parse_ignored_servers(self._arguments.ignore_server)
         servers = [(str(known), endpoint.port), (service, endpoint.port)]
         servers = [server for server in servers if server not in ignored]
         for left in reversed(range(ROUNDS)):
@@ -215,7 +215,7 @@ class PodDisk:
         kind = kind_for(self._arguments, [self._config])
         answers = ask_for_leader(servers, self._arguments.cluster_id, kind)
         answers += doubts(answers, domain=endpoint.host.partition(".")[2], port=endpoint.port)
-        return [answer for answer in answers if answer.standing is not Standing.ABSENT]
+        return [answer for answer in answers if answer.leader_status is not LeaderStatus.ABSENT]
 
 
 def _origin(text: str) -> _Origin:

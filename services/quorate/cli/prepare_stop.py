@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.api.admin_api import AdminError
 from quorate.cli.argument_types import number
-from quorate.cli.connection import TIMEOUT_MS_DEFAULT, kind_of
+from quorate.cli.connection import TIMEOUT_MS_DEFAULT, channel_kind
 from quorate.cli.output import CommandError, admin_error, fail, print_json
 from quorate.client.admin_client import AdminClient
 from quorate.client.server_addresses import parse_server
@@ -20,7 +20,7 @@ from quorate.raft.messages import NOTHING_KNOWN
 from quorate.settings.integers import INT32_MAX
 
 if TYPE_CHECKING:
-    from quorate.api.admin_api import Prepared
+    from quorate.api.admin_api import PrepareStopResult
     from quorate.client.controller_calls import Address
 
 SIDECAR: Final = "127.0.0.1:9095"
@@ -83,34 +83,38 @@ def run(arguments: argparse.Namespace) -> int:
             }
         )
     else:
-        print(in_words(prepared))
+        print(describe_result(prepared))
     return 0
 
 
-async def _prepare(arguments: argparse.Namespace) -> Prepared:
+async def _prepare(arguments: argparse.Namespace) -> PrepareStopResult:
     timeout_s = arguments.timeout_ms / 1000
-    kind = kind_of(arguments)
+    kind = channel_kind(arguments)
     async with AdminClient(
         [arguments.admin], timeout_s=timeout_s, tls=kind.tls, transport=kind.transport
     ) as client:
         return await client.prepare_stop(leave=arguments.leave)
 
 
-def in_words(prepared: Prepared) -> str:
+def describe_result(prepare_stop_result: PrepareStopResult) -> str:
     """Describe the actions taken, the current leader, and a stop without a permit."""
     done = []
-    if prepared.has_leave:
+    if prepare_stop_result.has_leave:
         done.append("leave taken")
-    if prepared.handed_over:
+    if prepare_stop_result.handed_over:
         done.append("leadership handed over")
-    if prepared.removed:
+    if prepare_stop_result.removed:
         done.append("voter removed")
-    leader, epoch = prepared.leader.leader_id, prepared.leader.epoch
+    leader, epoch = prepare_stop_result.leader.leader_id, prepare_stop_result.leader.epoch
     who = "nobody leads" if leader is None else f"node {leader} leads"
     words = f"Ready to stop: {', '.join(done) or 'nothing had to be done'}"
-    if prepared.leader != NOTHING_KNOWN:
+    if prepare_stop_result.leader != NOTHING_KNOWN:
         words += f"; {who} (epoch {epoch})"
-    return f"{words}; without leave: {without}" if (without := prepared.without_leave) else words
+    return (
+        f"{words}; without leave: {without}"
+        if (without := prepare_stop_result.without_leave)
+        else words
+    )
 
 
 def _server(text: str) -> Address:

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.argument_types import duration_s, number
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.settings.input_files import read_input
 from quorate.settings.integers import is_whole_number
-from quorate.settings.regular_files import UnfitFileError
+from quorate.settings.regular_files import NotRegularFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,7 +36,7 @@ INTERRUPTED: Final = 130
 SHRINK_S: Final = 120
 
 
-@value
+@value_type
 class Seeds:
     """The seeds from `first` to `last`; without `last` they have no end."""
 
@@ -121,10 +121,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the seeds in order of their numbers, or the case."""
-    from quorate.sim.mutants import BUGS
+    from quorate.sim.mutants import MUTANTS
 
-    if arguments.bug is not None and arguments.bug not in BUGS:
-        print(f"--bug: there is no {arguments.bug!r}, only {', '.join(BUGS)}", file=sys.stderr)
+    if arguments.bug is not None and arguments.bug not in MUTANTS:
+        print(f"--bug: there is no {arguments.bug!r}, only {', '.join(MUTANTS)}", file=sys.stderr)
         return 1
     return _run_seeds(arguments) if arguments.case is None else _run_case(arguments)
 
@@ -170,7 +170,7 @@ def _run_case(arguments: argparse.Namespace) -> int:
 
     try:
         case = parse_case(read_input(str(arguments.case)).decode())
-    except (OSError, UnfitFileError, UnicodeDecodeError, CaseError) as error:
+    except (OSError, NotRegularFileError, UnicodeDecodeError, CaseError) as error:
         print(f"--case {arguments.case}: {error}", file=sys.stderr)
         return 1
     if arguments.bug is not None:
@@ -193,11 +193,11 @@ def _lines(arguments: argparse.Namespace) -> int:
 def _shrink(case: Case, arguments: argparse.Namespace) -> None:
     """Print the smallest case that fails the same way, and its failure."""
     from quorate.sim.cases.case import format_case
-    from quorate.sim.cases.reducer import reduce_case
+    from quorate.sim.cases.reducer import shrink_case
     from quorate.sim.runner import run_case
 
     until_s = time.monotonic() + SHRINK_S
-    smaller = reduce_case(case, lambda: time.monotonic() >= until_s)
+    smaller = shrink_case(case, lambda: time.monotonic() >= until_s)
     if smaller is None:
         print(f"seed {case.seed}: what is done to it, written down, does not fail alike")
         return

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quorate.admin.kube_api import words_of
 from quorate.admin.statefulset import GONE, REFUSED, ordinals_of
-from quorate.autojoin.bootstrap_record import data_of, labels_of, record_name, record_of
+from quorate.autojoin.bootstrap_record import decode_record, encode_record, labels_of, record_name
 from quorate.cli.output import CommandError
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ FLAG: Final = "--statefulset"
 _CONFLICT: Final = 409
 
 
-@named_value
+@keyword_value_type
 class StatefulSetSeen:
     """The ordinals that a StatefulSet wants and may still have, and its labels for the record."""
 
@@ -31,7 +31,7 @@ class StatefulSetSeen:
     labels: Mapping[str, str]
 
 
-@named_value
+@keyword_value_type
 class StatefulSetObjects:
     """One StatefulSet and the ConfigMap with its bootstrap record.
 
@@ -74,7 +74,7 @@ class StatefulSetObjects:
         if found is None:
             return None
         try:
-            return record_of(found.get("data") or {}, self.record_name)
+            return decode_record(found.get("data") or {}, self.record_name)
         except (ValueError, TypeError, AttributeError) as error:
             raise CommandError(
                 f"{FLAG}: {error}: it needs the key clusterId. Delete it and create it again, with"
@@ -91,7 +91,7 @@ class StatefulSetObjects:
             "kind": "ConfigMap",
             "immutable": True,
             "metadata": {"name": self.record_name, "labels": dict(labels)},
-            "data": data_of(record),
+            "data": encode_record(record),
         }
         what = f"ConfigMap {self.record_name} cannot be created"
         return self._call(what, self._config_maps, body=body, none_if=_CONFLICT) is not None

@@ -19,7 +19,7 @@ from quorate.server.component_config import storage_config
 from quorate.server.config import ControllerConfig, load_config
 from quorate.settings.properties import ConfigError
 from quorate.storage.directory_lock import DirectoryLock
-from quorate.storage.disaster_recovery.recovery_plan import refuse_unfinished
+from quorate.storage.disaster_recovery.recovery_plan import check_no_unfinished_recovery
 from quorate.storage.errors import DirectoryInUseError, StorageError, problem_of
 from quorate.storage.file_system import OsFileSystem
 from quorate.storage.layout import LOG_DIR, META_PROPERTIES
@@ -220,7 +220,7 @@ def show_info(arguments: argparse.Namespace) -> int:
     if not is_there:
         problems.append(f"{directory} is not a directory: format it, or set metadata.log.dir")
     try:
-        refuse_unfinished(fs, directory)
+        check_no_unfinished_recovery(fs, directory)
     except StorageError as error:
         problems.append(str(error))
     try:

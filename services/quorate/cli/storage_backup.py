@@ -9,20 +9,20 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Final
 
 from quorate.cli.ids import parse_cluster_id
-from quorate.cli.leader_probe import ask_for_leader, kind_for, refuse_leader
+from quorate.cli.leader_probe import ask_for_leader, check_no_leader, kind_for
 from quorate.cli.output import CommandError, fail
-from quorate.cli.storage_recover import parse_ignored
+from quorate.cli.storage_recover import parse_ignored_servers
 from quorate.client.controller_calls import QuorumUnavailableError, RequestRefusedError
 from quorate.client.controller_client import ControllerClient
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
 from quorate.server.config import load_config
 from quorate.settings.properties import ConfigError
-from quorate.settings.regular_files import UnfitFileError, open_regular
+from quorate.settings.regular_files import NotRegularFileError, open_regular
 from quorate.storage import layout
 from quorate.storage.directory_lock import DirectoryLock
 from quorate.storage.disaster_recovery.backup import local_end, open_source
 from quorate.storage.disaster_recovery.backup_file import check_backup, digest_of, write_backup
-from quorate.storage.disaster_recovery.restore import refuse_unless_empty, restoration, restore
+from quorate.storage.disaster_recovery.restore import check_empty, make_restore_plan, restore
 from quorate.storage.errors import StorageError, problem_of
 from quorate.storage.file_system import OsFileSystem
 from quorate.storage.meta_properties import read_meta
@@ -180,7 +180,7 @@ def run_restore(arguments: argparse.Namespace) -> int:
 def _opened_input(path: str) -> IO[bytes]:
     try:
         return open(open_regular(path, os.O_RDONLY), "rb")
-    except UnfitFileError as error:
+    except NotRegularFileError as error:
         raise CommandError(f"--input: {path}: {error}; name what `backup` wrote") from error
     except OSError as error:
         raise CommandError(
@@ -190,9 +190,9 @@ def _opened_input(path: str) -> IO[bytes]:
 
 def _restore(arguments: argparse.Namespace) -> None:
     config = load_config(arguments.config, os.environ)
-    ignored = parse_ignored(arguments.ignore_server)
+    ignored = parse_ignored_servers(arguments.ignore_server)
     fs, directory = OsFileSystem(), config.log.directory
-    refuse_unless_empty(fs, directory)
+    check_empty(fs, directory)
     with _opened_input(arguments.input) as file:
         backup = check_backup(file, arguments.input)
         cluster_id = backup.manifest.meta.cluster_id
@@ -201,8 +201,8 @@ def _restore(arguments: argparse.Namespace) -> None:
         advertised = (config.peers.advertised.host, config.peers.advertised.port)
         servers = [advertised, *config.quorum.bootstrap_servers]
         kind = kind_for(arguments, [config])
-        refuse_leader(ask_for_leader(servers, cluster_id, kind), ignored=ignored)
-        plan = restoration(
+        check_no_leader(ask_for_leader(servers, cluster_id, kind), ignored=ignored)
+        plan = make_restore_plan(
             backup.manifest,
             arguments.input,
             node_id=config.node_id,

@@ -11,7 +11,7 @@ from quorate.controller.features.levels import METADATA_VERSION, SUPPORTED_FEATU
 from quorate.records.ids import DirectoryId, NodeId, ReplicaKey, parse_directory_id
 from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
 from quorate.records.record_types.cluster import FeatureLevelRecord
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.integers import is_whole_number, whole_number
 from quorate.settings.properties import NODE_ID_MAX, ConfigError, parse_address
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 KRAFT_VERSION: Final = "kraft.version"
 
 
-@named_value
+@keyword_value_type
 class FormatPlan:
     """The contents of one directory; `kind` is Kafka's word for the directory."""
 

@@ -13,19 +13,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.cli.ids import parse_cluster_id
-from quorate.cli.leader_probe import ask_for_leader, kind_for, refuse_leader
+from quorate.cli.leader_probe import ask_for_leader, check_no_leader, kind_for
 from quorate.cli.output import CommandError, fail, print_json
 from quorate.client.server_addresses import parse_server
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.server.config import ControllerConfig, load_config
 from quorate.settings.properties import ConfigError
 from quorate.storage import layout
 from quorate.storage.directory_lock import DirectoryLock
-from quorate.storage.disaster_recovery.quorum_recovery import choose, finish, new_epoch, survey
+from quorate.storage.disaster_recovery.quorum_recovery import (
+    execute_plan,
+    inspect_directory,
+    longest_log,
+    new_epoch,
+)
 from quorate.storage.disaster_recovery.recovery_plan import (
-    RescueKind,
-    RescuePlan,
+    RecoveryKind,
+    RecoveryPlan,
     read_plan,
     write_plan,
 )
@@ -43,10 +48,10 @@ if TYPE_CHECKING:
     from quorate.client.controller_calls import Address
     from quorate.records.ids import ClusterId
     from quorate.records.voters import Endpoint, Voter, VoterSet
-    from quorate.storage.disaster_recovery.quorum_recovery import Survivor
+    from quorate.storage.disaster_recovery.quorum_recovery import SurvivingDirectory
 
 
-@value
+@value_type
 class NamedDirectory:
     """A directory that was named, with its properties if those were."""
 
@@ -54,13 +59,13 @@ class NamedDirectory:
     config: ControllerConfig | None = None
 
 
-@value
+@value_type
 class Report:
     """The actions that are planned or done, and their reasons."""
 
-    plan: RescuePlan
+    plan: RecoveryPlan
     directory: str
-    survivors: tuple[Survivor, ...] = ()
+    survivors: tuple[SurvivingDirectory, ...] = ()
     answers: tuple[Answer, ...] = ()
     is_continued: bool = False
     end: OffsetAndEpoch | None = None
@@ -83,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _recover(arguments: argparse.Namespace) -> Report:
     sources = find_sources(arguments)
-    ignored = parse_ignored(arguments.ignore_server)
+    ignored = parse_ignored_servers(arguments.ignore_server)
     new_cluster_id = None
     if arguments.new_cluster_id is not None:
         new_cluster_id = parse_cluster_id("--new-cluster-id", arguments.new_cluster_id)
@@ -99,7 +104,7 @@ def _recover(arguments: argparse.Namespace) -> Report:
     configs = [source.config for source in sources if source.config is not None]
     kind = kind_for(arguments, configs)
     answers = ask_for_leader(_servers(sources, report), cluster_id, kind)
-    refuse_leader(answers, ignored=ignored)
+    check_no_leader(answers, ignored=ignored)
     report = replace(report, answers=tuple(answers))
     return _execute(report) if arguments.execute else report
 
@@ -109,13 +114,13 @@ def _execute(report: Report) -> Report:
     with DirectoryLock(report.directory):
         if not report.is_continued:
             config = StorageConfig(node_id=plan.before.node_id)
-            if survey(fs, report.directory, config).end != plan.end:
+            if inspect_directory(fs, report.directory, config).end != plan.end:
                 raise CommandError(
                     f"{report.directory}: its log has changed meanwhile: stop whatever writes to"
                     " it, and run this command again"
                 )
             write_plan(fs, report.directory, plan)
-        end = finish(fs, report.directory, plan, timestamp_ms=_now_ms())
+        end = execute_plan(fs, report.directory, plan, timestamp_ms=_now_ms())
     return replace(report, end=end)
 
 
@@ -152,7 +157,7 @@ def find_sources(arguments: argparse.Namespace) -> list[NamedDirectory]:
     return sources
 
 
-def parse_ignored(texts: Sequence[str]) -> list[Address]:
+def parse_ignored_servers(texts: Sequence[str]) -> list[Address]:
     """Parse `--ignore-server`. Raises CommandError."""
     try:
         return [parse_server(text) for text in texts]
@@ -160,7 +165,7 @@ def parse_ignored(texts: Sequence[str]) -> list[Address]:
         raise CommandError(f"--ignore-server: {error}") from error
 
 
-def _interrupted(sources: Sequence[NamedDirectory]) -> tuple[NamedDirectory, RescuePlan] | None:
+def _interrupted(sources: Sequence[NamedDirectory]) -> tuple[NamedDirectory, RecoveryPlan] | None:
     fs = OsFileSystem()
     found = [(source, read_plan(fs, source.directory)) for source in sources]
     plans = [(source, plan) for source, plan in found if plan is not None]
@@ -172,7 +177,7 @@ def _interrupted(sources: Sequence[NamedDirectory]) -> tuple[NamedDirectory, Res
             f"{source.directory} and {plans[1][0].directory}: a recovery was interrupted in both."
             " Name only the one that shall become the new quorum"
         )
-    if plan.kind is not RescueKind.RECOVER:
+    if plan.kind is not RecoveryKind.RECOVER:
         raise CommandError(
             f"{source.directory}: `quorate storage {plan.kind.value}` was interrupted here: run"
             " that command again"
@@ -180,19 +185,19 @@ def _interrupted(sources: Sequence[NamedDirectory]) -> tuple[NamedDirectory, Res
     return source, plan
 
 
-def _survey(source: NamedDirectory) -> Survivor:
+def _survey(source: NamedDirectory) -> SurvivingDirectory:
     fs = OsFileSystem()
     config = source.config
     if config is not None:
         wanted = StorageConfig(node_id=config.node_id, static_voters=config.quorum.voters)
-        return survey(fs, source.directory, wanted)
+        return inspect_directory(fs, source.directory, wanted)
     meta = read_meta(fs, f"{source.directory}/{layout.META_PROPERTIES}")
     if meta is None:
         raise CommandError(
             f"{source.directory}/{layout.META_PROPERTIES} is missing: whose disk this was cannot"
             " be known. Restore the file, or leave the directory out"
         )
-    return survey(fs, source.directory, StorageConfig(node_id=meta.node_id))
+    return inspect_directory(fs, source.directory, StorageConfig(node_id=meta.node_id))
 
 
 def _make_report(sources: Sequence[NamedDirectory], cluster_id: ClusterId | None) -> Report:
@@ -211,7 +216,7 @@ def _make_report(sources: Sequence[NamedDirectory], cluster_id: ClusterId | None
                 f"{survivor.directory} is of cluster {survivor.meta.cluster_id}, but"
                 f" {first.directory} of {first.meta.cluster_id}: name the disks of one cluster"
             )
-    chosen = choose(survivors)
+    chosen = longest_log(survivors)
     config = next(source.config for source in sources if source.directory == chosen.directory)
     endpoints = config.endpoints if config is not None else chosen.endpoints
     if not endpoints:
@@ -221,8 +226,8 @@ def _make_report(sources: Sequence[NamedDirectory], cluster_id: ClusterId | None
         )
     meta = chosen.meta
     after = MetaProperties(meta.node_id, cluster_id or meta.cluster_id, DirectoryId(draw_uuid()))
-    plan = RescuePlan(
-        kind=RescueKind.RECOVER,
+    plan = RecoveryPlan(
+        kind=RecoveryKind.RECOVER,
         started_ms=_now_ms(),
         before=meta,
         after=after,
@@ -262,13 +267,13 @@ def _addresses(endpoints: Sequence[Endpoint]) -> list[Address]:
 # --- what is said ---------------------------------------------------------------------------------
 
 
-def _absent(plan: RescuePlan) -> list[Voter]:
+def _absent(plan: RecoveryPlan) -> list[Voter]:
     """The voters of the old voter set whose directory was not inspected."""
     present = [plan.voters_before.voter(witness.key) for witness in plan.witnesses]
     return [voter for voter in plan.voters_before if voter not in present]
 
 
-def losses(report: Report) -> list[str]:
+def lost_records(report: Report) -> list[str]:
     """The data that is lost, as far as the directories show."""
     plan = report.plan
     said = []
@@ -288,11 +293,11 @@ def losses(report: Report) -> list[str]:
     return said
 
 
-def remarks(report: Report) -> list[str]:
+def plan_warnings(report: Report) -> list[str]:
     """Reasons for another way of recovery."""
     plan = report.plan
     voters, absent = plan.voters_before, _absent(plan)
-    if not voters.voters or len(absent) >= voters.majority or losses(report):
+    if not voters.voters or len(absent) >= voters.majority or lost_records(report):
         return []
     said = [
         f"every majority of the {len(voters)} voters has a disk here: unless one of them is an"
@@ -346,8 +351,8 @@ def report_lines(report: Report) -> list[str]:
         f"   directory {report.directory}, the longest log (*), kept whole up to {plan.end}",
         f"   epoch {plan.epoch}",
     ]
-    lines += [f"Lost: {loss}" for loss in losses(report)]
-    lines += [f"Note: {remark}" for remark in remarks(report)]
+    lines += [f"Lost: {loss}" for loss in lost_records(report)]
+    lines += [f"Note: {remark}" for remark in plan_warnings(report)]
     if report.end is None:
         return [*lines, "DRY RUN: nothing has been changed. Run it with --execute to do this."]
     path = f"{report.directory}/{layout.rescue_record_name(plan.epoch)}"
@@ -391,8 +396,8 @@ def report_fields(report: Report) -> dict[str, object]:
             "epoch": plan.epoch,
             "endpoints": [str(endpoint) for endpoint in plan.endpoints],
         },
-        "lost": losses(report),
-        "notes": remarks(report),
+        "lost": lost_records(report),
+        "notes": plan_warnings(report),
         "isContinued": report.is_continued,
         "isExecuted": is_done,
         "logEnd": None if report.end is None else str(report.end),

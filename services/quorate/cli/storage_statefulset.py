@@ -28,15 +28,15 @@ from quorate.admin.statefulset import statefulset_at
 from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.cli import pod_disk_check
 from quorate.cli.ids import parse_cluster_id
-from quorate.cli.leader_probe import Answer, Standing, ask_for_leader, kind_for
+from quorate.cli.leader_probe import Answer, LeaderStatus, ask_for_leader, kind_for
 from quorate.cli.output import CommandError
 from quorate.cli.pod_disk_check import MOVED_FLAG, PodDisk, domain_of_pod, doubts
 from quorate.cli.stateful_set import FLAG, StatefulSetObjects
 from quorate.cli.storage_format_plan import make_plan, new_directory_id, write_plan
-from quorate.cli.storage_recover import parse_ignored
+from quorate.cli.storage_recover import parse_ignored_servers
 from quorate.records.ids import ReplicaKey
 from quorate.storage.directory_lock import DirectoryLock
-from quorate.storage.disaster_recovery.recovery_plan import refuse_unfinished
+from quorate.storage.disaster_recovery.recovery_plan import check_no_unfinished_recovery
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem
 from quorate.storage.formatter import check_unused
@@ -61,8 +61,8 @@ PROOFS: Final = 2
 # Rounds in a row in which a pod does not answer. Its init container may be about to reject the disk
 # of a quorum, and creates the record then.
 SILENCES: Final = 20
-_KNOWING: Final = (Standing.LEADS, Standing.LEADERLESS)
-_NOT_KNOWING: Final = (Standing.NEW, Standing.REFUSED, Standing.ABSENT)
+_KNOWING: Final = (LeaderStatus.LEADS, LeaderStatus.LEADERLESS)
+_NOT_KNOWING: Final = (LeaderStatus.NEW, LeaderStatus.REFUSED, LeaderStatus.ABSENT)
 
 
 class Verdict(Enum):
@@ -75,7 +75,7 @@ class Verdict(Enum):
 
 def judge_pods(answers: Iterable[Answer]) -> Verdict:
     """A quorum exists if one pod knows it; that none exists takes proof from every pod."""
-    standings = [answer.standing for answer in answers]
+    standings = [answer.leader_status for answer in answers]
     if any(standing in _KNOWING for standing in standings):
         return Verdict.QUORUM
     if all(standing in _NOT_KNOWING for standing in standings):
@@ -96,7 +96,7 @@ def format_pod(arguments: argparse.Namespace, config: ControllerConfig) -> None:
     own = domain_of_pod(config, namespace=address.namespace, name=address.name)
     fs = OsFileSystem()
     directory = config.log.directory
-    refuse_unfinished(fs, directory)
+    check_no_unfinished_recovery(fs, directory)
     if fs.exists(f"{directory}/{META_PROPERTIES}"):
         print(f"{directory} is formatted already")
         _admit(PodDisk(arguments, config, objects, fs, own), fs, directory, objects)
@@ -264,7 +264,7 @@ class _PodFormat:
                 answers += doubts(answers, domain=self._domain, port=self._port)
             verdict = judge_pods(answers)
             in_a_row = in_a_row + 1 if verdict is Verdict.NO_QUORUM else 0
-            all_new = all(answer.standing is Standing.NEW for answer in answers)
+            all_new = all(answer.leader_status is LeaderStatus.NEW for answer in answers)
             heard = heard + 1 if all_new else 0
             is_proven = heard >= PROOFS or in_a_row >= SILENCES or not servers
             is_enough = verdict is not Verdict.NO_QUORUM or is_proven
@@ -282,7 +282,7 @@ class _PodFormat:
 
         Its service adds nothing: it leads to some of the same pods.
         """
-        ignored = parse_ignored(self._arguments.ignore_server)
+        ignored = parse_ignored_servers(self._arguments.ignore_server)
         dot = "." if self._domain else ""
         servers = [
             (f"{self._objects.name}-{ordinal}{dot}{self._domain}", self._port)
@@ -303,7 +303,7 @@ class _PodFormat:
             return None
         if verdict is Verdict.UNKNOWN:
             known = (*_KNOWING, *_NOT_KNOWING)
-            unclear = [answer for answer in answers if answer.standing not in known]
+            unclear = [answer for answer in answers if answer.leader_status not in known]
             raise CommandError(
                 f"{FLAG}: {'; '.join(map(str, unclear or answers))}: a quorum may be there, so"
                 " none is founded. See to DNS, the network and the certificates between the pods,"
@@ -427,9 +427,11 @@ class _PodFormat:
                 " do when all are lost for good is in docs/kubernetes.md"
             )
         print(f"the quorum is known by ConfigMap {name}: this disk joins it")
-        if verdict is Verdict.QUORUM and all(a.standing is not Standing.LEADS for a in answers):
+        if verdict is Verdict.QUORUM and all(
+            a.leader_status is not LeaderStatus.LEADS for a in answers
+        ):
             print(
-                f"warning: no pod has a leader: {_words(answers, (Standing.LEADERLESS,))}. This"
+                f"warning: no pod has a leader: {_words(answers, (LeaderStatus.LEADERLESS,))}. This"
                 " disk waits for the voters of that quorum: bring their disks back",
                 file=sys.stderr,
             )
@@ -459,5 +461,5 @@ class _PodFormat:
         return replace(plan, formatting=replace(plan.formatting, pod_domain=self._own))
 
 
-def _words(answers: Iterable[Answer], standings: Sequence[Standing]) -> str:
-    return "; ".join(str(answer) for answer in answers if answer.standing in standings)
+def _words(answers: Iterable[Answer], standings: Sequence[LeaderStatus]) -> str:
+    return "; ".join(str(answer) for answer in answers if answer.leader_status in standings)

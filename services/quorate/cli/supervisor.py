@@ -39,7 +39,7 @@ def next_backoff_s(backoff_s: float, lived_s: float) -> float:
     return min(backoff_s * 2, BACKOFF_MAX_S)
 
 
-def exit_words(status: int) -> str:
+def describe_exit(status: int) -> str:
     """The end of a process, as text."""
     if status >= 0:
         return f"exit status {status}"
@@ -100,7 +100,7 @@ class Supervisor:
                 process.terminate()
             status = await process.wait()
             del self._processes[process.pid]
-            child.pid, child.note = None, exit_words(status)
+            child.pid, child.note = None, describe_exit(status)
             if self._stopping.is_set():
                 return
             lived_s = loop.time() - started

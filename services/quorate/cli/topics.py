@@ -14,7 +14,7 @@ from quorate.cli.argument_types import number, text_of_file
 from quorate.cli.connection import (
     add_connection_arguments,
     ask,
-    made_progress,
+    extend_deadline,
     run_command,
 )
 from quorate.cli.output import (
@@ -149,7 +149,7 @@ async def _create(client: ControllerClient, arguments: argparse.Namespace) -> in
     may_differ: bool = arguments.if_not_exists
 
     def on_applied(topic: AppliedTopic) -> None:
-        made_progress()
+        extend_deadline()
         applied.append(topic)
         if topic.error is not ErrorCode.NONE:
             report_errors([(topic.name, topic.error, topic.message)])

@@ -17,7 +17,7 @@ from quorate.controller.topics.messages import (
     DescribeTopics,
 )
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ BATCH_PARTITIONS_MAX: Final = 1_000
 RETRY_PAUSE_S: Final = 0.1
 
 
-@value
+@value_type
 class AppliedTopic:
     """The result for one topic: `existed` if it was there already, which is a success."""
 

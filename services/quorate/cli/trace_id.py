@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from quorate.cli.argument_types import number
 from quorate.cli.connection import add_connection_arguments, run_command
-from quorate.cli.output import CommandError, fail, no_text, print_json
+from quorate.cli.output import CommandError, fail, non_utf8_argument, print_json
 from quorate.settings.integers import INT32_MAX
 from quorate.telemetry.trace_ids import trace_id_of, trace_id_text
 
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             return _tell(arguments.cluster_id, arguments, page)
         except UnicodeEncodeError as error:
-            return fail(f"--cluster-id: {no_text(error)}")
+            return fail(f"--cluster-id: {non_utf8_argument(error)}")
 
     async def ask(client: ControllerClient, arguments: argparse.Namespace) -> int:
         return _tell((await client.api_versions()).cluster_id, arguments, page)

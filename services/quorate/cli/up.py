@@ -26,8 +26,8 @@ from quorate.cli.supervisor import Supervisor
 from quorate.client.controller_client import ControllerClient
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.errors import ErrorCode
-from quorate.records.escaping import written_out
-from quorate.records.value_types import value
+from quorate.records.escaping import escape_unprintable
+from quorate.records.value_types import value_type
 from quorate.settings.properties import PORT_MAX, ConfigError
 from quorate.settings.tracing import ENDPOINT, parse_endpoint
 from quorate.storage.directory_lock import DirectoryLock
@@ -48,7 +48,7 @@ _WHOLE: Final = ("NodeId", "Address", "Pid", "State")
 _WIDTHS: Final = {"Address": 58, "Pid": 70, "LogEndOffset": 80}
 
 
-@value
+@value_type
 class Row:
     """One controller in the table; -1 stands for unknown."""
 
@@ -172,7 +172,7 @@ async def _run(quorum: LocalQuorum) -> None:
             with Live(console=console, auto_refresh=False) as live:
 
                 def say(line: str) -> None:
-                    live.console.print(Text(written_out(line)))
+                    live.console.print(Text(escape_unprintable(line)))
 
                 def show(rows: Sequence[Row]) -> None:
                     table = table_of(rows, quorum, live.console.width)
@@ -180,14 +180,14 @@ async def _run(quorum: LocalQuorum) -> None:
 
                 await _watch(Supervisor(quorum.nodes, say), client, stopped, show, say)
         else:
-            changes = ControllerNews(_print_line)
+            changes = StatusLog(_print_line)
             supervisor = Supervisor(quorum.nodes, _print_line)
             await _watch(supervisor, client, stopped, changes.show, _print_line)
 
 
 def _print_line(line: str) -> None:
     # Flushed, because the program that started this one may wait for the line.
-    print(written_out(line), flush=True)
+    print(escape_unprintable(line), flush=True)
 
 
 async def _watch(
@@ -282,7 +282,7 @@ def table_of(rows: Sequence[Row], quorum: LocalQuorum, width: int) -> Group:
     Addresses are unwrapped down to 80 columns. Therefore the table has no frame, and no remarks. A
     narrow terminal has fewer columns, so that every state stays readable.
     """
-    title = Text(written_out(f"cluster {quorum.cluster_id} in {quorum.root}"))
+    title = Text(escape_unprintable(f"cluster {quorum.cluster_id} in {quorum.root}"))
     table = Table(title=title, box=HEAVY_HEAD, show_edge=False, pad_edge=False)
     columns = [name for name in _COLUMNS if width >= _WIDTHS.get(name, 0)]
     for name in columns:
@@ -303,12 +303,14 @@ def table_of(rows: Sequence[Row], quorum: LocalQuorum, width: int) -> Group:
         shown = dict(zip(_COLUMNS, cells, strict=True))
         table.add_row(*(shown[name] for name in columns))
     remarks = (
-        Text(written_out(f"controller {row.node_id}: {row.remarks}")) for row in rows if row.remarks
+        Text(escape_unprintable(f"controller {row.node_id}: {row.remarks}"))
+        for row in rows
+        if row.remarks
     )
     return Group(table, *remarks)
 
 
-class ControllerNews:
+class StatusLog:
     """Reports only changes, a line for each controller in a new state or epoch."""
 
     def __init__(self, say: Callable[[str], None]) -> None:

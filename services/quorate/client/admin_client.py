@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import grpc.aio
 
-from quorate.api.admin_api import NO_LEADER, OUTCOME_UNKNOWN, AdminError, Done, Prepared
+from quorate.api.admin_api import (
+    NO_LEADER,
+    OUTCOME_UNKNOWN,
+    AdminError,
+    ChangeResult,
+    PrepareStopResult,
+)
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Millis
@@ -23,7 +29,7 @@ from quorate.rpc.channels import ChannelPool, target
 from quorate.rpc.convert.describe import describe_response
 from quorate.rpc.convert.membership import key_in, message_of, method_of
 from quorate.rpc.convert.raft import leader_of
-from quorate.rpc.error_status import never_sent, words_of
+from quorate.rpc.error_status import explain_error, was_never_sent
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2
@@ -89,7 +95,7 @@ class AdminClient:
         *,
         force: bool = False,
         timeout_s: float | None = None,
-    ) -> Done:
+    ) -> ChangeResult:
         """Add an observer to the voters; the sidecar looks up arguments that are left out."""
         request = m.AddRaftVoterRequest(
             cluster_id=_ANY_CLUSTER,
@@ -102,31 +108,37 @@ class AdminClient:
 
     async def remove_voter(
         self, voter: ReplicaKey, *, force: bool = False, timeout_s: float | None = None
-    ) -> Done:
+    ) -> ChangeResult:
         """Remove a voter; returns when the removal is committed."""
         request = m.RemoveRaftVoterRequest(
             cluster_id=_ANY_CLUSTER, voter=voter, timeout_ms=Millis(0), force=force
         )
         return await self.change(request, timeout_s)
 
-    async def transfer_leadership(self, to: ReplicaKey, timeout_s: float | None = None) -> Done:
+    async def transfer_leadership(
+        self, to: ReplicaKey, timeout_s: float | None = None
+    ) -> ChangeResult:
         """Transfer leadership to a voter; returns when it leads."""
         return await self.change(m.TransferLeadershipRequest(_ANY_CLUSTER, to), timeout_s)
 
-    async def change(self, request: m.MembershipRequest, timeout_s: float | None = None) -> Done:
+    async def change(
+        self, request: m.MembershipRequest, timeout_s: float | None = None
+    ) -> ChangeResult:
         """Make any change. The result holds the final request and the current leader."""
         answer = await self._ask(method_of(request), message_of(request, ADMIN), timeout_s)
         leader = leader_of(answer.current_leader)
         if isinstance(request, m.UpdateFeaturesRequest | m.TransferLeadershipRequest):
-            return Done(request, leader)
-        return Done(replace(request, voter=key_in(answer.voter)), leader)
+            return ChangeResult(request, leader)
+        return ChangeResult(replace(request, voter=key_in(answer.voter)), leader)
 
-    async def prepare_stop(self, *, leave: bool, timeout_s: float | None = None) -> Prepared:
+    async def prepare_stop(
+        self, *, leave: bool, timeout_s: float | None = None
+    ) -> PrepareStopResult:
         """Make it safe to stop the controller of the one sidecar that this client knows."""
         if len(self._servers) > 1:
             raise ValueError("which controller stops? PrepareStop is for a client of one sidecar")
         answer = await self._ask("PrepareStop", pb.PrepareStopRequest(leave=leave), timeout_s)
-        return Prepared(
+        return PrepareStopResult(
             handed_over=answer.handed_over,
             removed=answer.removed,
             is_voter=answer.is_voter if answer.HasField("is_voter") else None,
@@ -163,10 +175,10 @@ class AdminClient:
                     continue
                 if refusal is not None:
                     raise refusal from error
-                said.append(f"{target(*server)}: {words_of(error, self._tls)}")
+                said.append(f"{target(*server)}: {explain_error(error, self._tls)}")
                 # The listener may not be a sidecar: it does not know the call, and did nothing.
                 may_be_done = error.code() is not grpc.StatusCode.UNIMPLEMENTED
-                if not is_read and may_be_done and not never_sent(error):
+                if not is_read and may_be_done and not was_never_sent(error):
                     raise _unknown(said[-1]) from error
             else:
                 self._servers.remove(server)

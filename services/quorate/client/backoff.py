@@ -12,7 +12,7 @@ from quorate.records.field_limits import INT32_MAX
 RETRY_FIRST_MS: Final = 50
 RETRY_LONGEST_MS: Final = 500
 # A healthy server may fail to answer in less time (seconds): the error before it counts.
-FAIR_S: Final = 0.2
+ATTEMPT_MIN_S: Final = 0.2
 _RANDOM: Final = random.SystemRandom()
 
 

@@ -15,12 +15,12 @@ from quorate.client.backoff import told_ms
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Epoch
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.channels import ChannelPool
 from quorate.rpc.convert import controller as convert_controller
 from quorate.rpc.convert import raft as convert_raft
 from quorate.rpc.convert.describe import describe_response
-from quorate.rpc.error_status import never_sent, refusal_of, words_of
+from quorate.rpc.error_status import error_info_of, explain_error, was_never_sent
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.raft.unary_calls import RAFT_CALLS
@@ -30,7 +30,12 @@ from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.controller.request_types import ReadFor, ReadReply, WriteFor, WriteReply
+    from quorate.controller.request_types import (
+        ReadReply,
+        ReadRequestOf,
+        WriteReply,
+        WriteRequestOf,
+    )
     from quorate.records.voters import Endpoint
     from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
     from quorate.rpc.security.tls import TlsFiles
@@ -74,7 +79,7 @@ class RequestRefusedError(Exception):
         self.reason = reason or error.name
 
 
-@value
+@value_type
 class ApiVersions:
     """A server's identity and directory; `features` are (name, lowest level, highest level)."""
 
@@ -127,7 +132,7 @@ class ControllerCalls:
 
     # --- metadata ---------------------------------------------------------------------------------
 
-    async def write_at(self, server: Address, request: WriteFor[W], timeout_s: float) -> W:
+    async def write_to(self, server: Address, request: WriteRequestOf[W], timeout_s: float) -> W:
         """Write through this server, if it leads.
 
         Raises RedirectError, RequestRefusedError, OutcomeUnknownError, and NoAnswerError if the
@@ -143,12 +148,12 @@ class ControllerCalls:
         if result.outcome_unknown:
             raise OutcomeUnknownError(f"{name_of(server)}: {result.message}")
         self._check(server, result)
-        return convert_controller.chosen(result, "reply")  # type: ignore[no-any-return]
+        return convert_controller.request_in(result, "reply")  # type: ignore[no-any-return]
 
-    async def read_at(
+    async def read_from(
         self,
         server: Address,
-        request: ReadFor[R],
+        request: ReadRequestOf[R],
         timeout_s: float,
         *,
         min_offset: int,
@@ -174,11 +179,11 @@ class ControllerCalls:
         if response.error == ErrorCode.REQUEST_TIMED_OUT:
             raise RedirectError(response.message, None, Epoch(0))
         self._check(server, response)
-        return convert_controller.chosen(response, "reply")  # type: ignore[no-any-return]
+        return convert_controller.request_in(response, "reply")  # type: ignore[no-any-return]
 
     # --- the quorum -------------------------------------------------------------------------------
 
-    async def describe_at(
+    async def describe_from(
         self, server: Address, timeout_s: float = ATTEMPT_TIMEOUT_S
     ) -> m.DescribeQuorumResponse:
         """The description by one server, leader or not. Raises NoAnswerError."""
@@ -197,7 +202,7 @@ class ControllerCalls:
     ) -> m.DescribeQuorumResponse | str:
         """The same, with errors as text. Raises RequestRefusedError."""
         try:
-            return await self.describe_at(server, timeout_s)
+            return await self.describe_from(server, timeout_s)
         except NoAnswerError as error:
             if error.refusal is not None:
                 raise error.refusal from error
@@ -211,7 +216,7 @@ class ControllerCalls:
         self, server: Address, timeout_s: float
     ) -> m.DescribeQuorumResponse:
         """The leader's view. Raises RedirectError if this server does not lead, NoAnswerError."""
-        answer = await self.describe_at(server, timeout_s)
+        answer = await self.describe_from(server, timeout_s)
         if answer.error is ErrorCode.NONE:
             return answer
         leader = answer.leader
@@ -219,7 +224,7 @@ class ControllerCalls:
         self._channels.renew(*server)
         raise RedirectError(words, address_of(leader.endpoints), leader.epoch)
 
-    async def change_at(
+    async def change_on(
         self, server: Address, request: m.MembershipRequest, timeout_s: float
     ) -> m.MembershipResponse:
         """Ask one server to change the voters, kraft.version or the leader.
@@ -309,22 +314,28 @@ class ControllerCalls:
         """The error of a repeatable call."""
         refusal = self._outcome(server, error) if _is_denied(error) else None
         assert not isinstance(refusal, OutcomeUnknownError)
-        return NoAnswerError(words_of(error, self._tls), refusal, is_silence=_is_silence(error))
+        return NoAnswerError(
+            explain_error(error, self._tls), refusal, is_silence=_is_silence(error)
+        )
 
     def _change_failed(self, server: Address, error: grpc.aio.AioRpcError) -> Exception:
-        return self._no_answer(server, error) if never_sent(error) else self._outcome(server, error)
+        return (
+            self._no_answer(server, error)
+            if was_never_sent(error)
+            else self._outcome(server, error)
+        )
 
     def _outcome(
         self, server: Address, error: grpc.aio.AioRpcError
     ) -> OutcomeUnknownError | RequestRefusedError:
         """The error of a change whose call failed after it was sent."""
-        words = f"{name_of(server)}: {words_of(error, self._tls)}"
+        words = f"{name_of(server)}: {explain_error(error, self._tls)}"
         refusal = _REFUSALS.get(error.code())
         if refusal is None:
             return OutcomeUnknownError(words, is_silence=_is_silence(error))
         if not _is_denied(error):
             return RequestRefusedError(refusal, error.details() or "")
-        said = refusal_of(error)
+        said = error_info_of(error)
         return RequestRefusedError(refusal, words, reason="" if said is None else said.reason)
 
 

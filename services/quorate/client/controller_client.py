@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from quorate.client import pagination
-from quorate.client.backoff import FAIR_S, Backoff
+from quorate.client.backoff import ATTEMPT_MIN_S, Backoff
 from quorate.client.controller_calls import (
     ATTEMPT_TIMEOUT_S,
     ApiVersions,
@@ -22,14 +22,19 @@ from quorate.client.controller_calls import (
     name_of,
 )
 from quorate.client.leader_finder import LeaderFinder
-from quorate.client.unresponsive_servers import ReplacedError
+from quorate.client.unresponsive_servers import LeaderReplacedError
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
     from quorate.client.controller_calls import Address
-    from quorate.controller.request_types import ReadFor, ReadReply, WriteFor, WriteReply
+    from quorate.controller.request_types import (
+        ReadReply,
+        ReadRequestOf,
+        WriteReply,
+        WriteRequestOf,
+    )
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.rpc.security.tls import TlsFiles
 
@@ -65,22 +70,22 @@ class ControllerClient(ControllerCalls):
 
     # --- calls ------------------------------------------------------------------------------------
 
-    async def write(self, request: WriteFor[W]) -> W:
+    async def write(self, request: WriteRequestOf[W]) -> W:
         """Write through the leader; the reply comes after the commit.
 
         Raises OutcomeUnknownError, RequestRefusedError, QuorumUnavailableError.
         """
 
         async def attempt(server: Address, timeout_s: float) -> W:
-            reply = await self.write_at(server, request, timeout_s)
-            self.finder.leads(server)
+            reply = await self.write_to(server, request, timeout_s)
+            self.finder.on_leader(server)
             return reply
 
         return await self._through_leader(attempt, is_repeatable=False)
 
     async def read(
         self,
-        request: ReadFor[R],
+        request: ReadRequestOf[R],
         *,
         min_offset: int = 0,
         current: bool = False,
@@ -95,7 +100,7 @@ class ControllerClient(ControllerCalls):
 
         whole: R | None = None
         for page in pagination.first_pages(request):
-            asked: ReadFor[R] | None = page
+            asked: ReadRequestOf[R] | None = page
             while asked is not None:
                 reply = await self._read_page(
                     asked,
@@ -110,7 +115,9 @@ class ControllerClient(ControllerCalls):
         assert whole is not None
         return whole
 
-    async def read_pages(self, request: ReadFor[R], *, current: bool = False) -> AsyncIterator[R]:
+    async def read_pages(
+        self, request: ReadRequestOf[R], *, current: bool = False
+    ) -> AsyncIterator[R]:
         """The pages of a long answer as they arrive, so that no caller has to hold all of it.
 
         A `current` read begins with what is committed now. A topic that is replaced between two of
@@ -118,7 +125,7 @@ class ControllerClient(ControllerCalls):
         """
         min_offset = 0
         for page in pagination.first_pages(request):
-            asked: ReadFor[R] | None = page
+            asked: ReadRequestOf[R] | None = page
             while asked is not None:
                 reply = await self._read_page(
                     asked,
@@ -133,7 +140,7 @@ class ControllerClient(ControllerCalls):
 
     async def _read_page(
         self,
-        request: ReadFor[R],
+        request: ReadRequestOf[R],
         *,
         min_offset: int,
         current: bool,
@@ -141,7 +148,7 @@ class ControllerClient(ControllerCalls):
         even_if_behind: bool,
     ) -> R:
         async def attempt(server: Address, timeout_s: float) -> R:
-            reply = await self.read_at(
+            reply = await self.read_from(
                 server,
                 request,
                 timeout_s,
@@ -150,7 +157,7 @@ class ControllerClient(ControllerCalls):
                 even_if_behind=even_if_behind,
             )
             if current:
-                self.finder.leads(server)
+                self.finder.on_leader(server)
             return reply
 
         if controller is None:
@@ -165,7 +172,7 @@ class ControllerClient(ControllerCalls):
 
         async def attempt(server: Address, timeout_s: float) -> DescribeQuorumResponse:
             answer = await self.describe_leader_at(server, timeout_s)
-            self.finder.leads(server)
+            self.finder.on_leader(server)
             return answer
 
         return await self._through_leader(attempt)
@@ -198,23 +205,23 @@ class ControllerClient(ControllerCalls):
                 asked.clear()
                 if not await backoff.wait():
                     break
-            if said and not is_repeatable and backoff.left_s <= FAIR_S:
+            if said and not is_repeatable and backoff.left_s <= ATTEMPT_MIN_S:
                 break
             asked.add(server)
             timeout_s = min(backoff.left_s, ATTEMPT_TIMEOUT_S)
             calling = attempt(server, timeout_s)
             try:
                 return await finder.call(server, calling, is_repeatable=is_repeatable)
-            except ReplacedError as replaced:
+            except LeaderReplacedError as replaced:
                 said[server] = str(replaced)
                 if not is_repeatable:
                     raise OutcomeUnknownError(f"{name_of(server)}: {replaced}") from replaced
             except RedirectError as redirect:
                 said[server] = str(redirect)
-                finder.named(server, redirect)
+                finder.on_redirect(server, redirect)
             except OutcomeUnknownError:
                 # The leader may hang: the next attempt begins with the next server.
-                finder.forget()
+                finder.on_leader_lost()
                 raise
             except NoAnswerError as error:
                 if error.refusal is not None:
@@ -225,7 +232,7 @@ class ControllerClient(ControllerCalls):
                     said.setdefault(server, str(error))
                 else:
                     said[server] = str(error)
-                finder.forget()
+                finder.on_leader_lost()
         tried = "; ".join(f"{name_of(server)}: {words}" for server, words in said.items())
         raise QuorumUnavailableError(
             f"no answer within {self._timeout_s:g} s; tried {tried or 'nobody'}"

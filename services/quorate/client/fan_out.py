@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-async def ask_everybody(
+async def ask_all(
     servers: Iterable[Address],
     ask: Callable[[Address], Coroutine[Any, Any, T]],
     *,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quorate.controller.partitions.broker_sets import is_among
+from quorate.controller.partitions.broker_sets import membership_test
 from quorate.controller.partitions.partition import RECOVERED
 from quorate.controller.partitions.rows import PARTITION_ID_MAX, RECOVERY
 from quorate.controller.replication.messages import IsrMember, PartitionAlteration
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import TopicId
 
 
-@value
+@value_type
 class WantedAlteration:
     """A change of one partition, with the leader that requests it."""
 
@@ -40,8 +40,8 @@ class IsrExpansion:
     def __init__(self, brokers: Brokers, leaders: Iterable[int]) -> None:
         """Inactive leaders are left out: the controller rejects an ISR with them."""
         self._brokers = brokers
-        self._is_led = is_among(brokers.active.intersection(leaders))
-        self._is_active = is_among(brokers.active)
+        self._is_led = membership_test(brokers.active.intersection(leaders))
+        self._is_active = membership_test(brokers.active)
 
     def wanted(self, rows: PartitionRows) -> Iterator[WantedAlteration]:
         """Yield the changes that leaders want of these partitions, in their order."""

@@ -19,11 +19,15 @@ from quorate.client.controller_calls import (
     RequestRefusedError,
     address_of,
 )
-from quorate.client.fan_out import ask_everybody
-from quorate.client.unresponsive_servers import ReplacedError, SilenceWatch, SilentServers
+from quorate.client.fan_out import ask_all
+from quorate.client.unresponsive_servers import (
+    FailoverWatch,
+    LeaderReplacedError,
+    UnresponsiveServers,
+)
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.channels import target
 
 if TYPE_CHECKING:
@@ -37,7 +41,7 @@ T = TypeVar("T")
 ASK_TIMEOUT_S: Final = 1.0
 
 
-@value
+@value_type
 class FoundLeader:
     """The leader's address, and how it describes the quorum."""
 
@@ -56,7 +60,7 @@ class LeaderFinder:
         self._leader: Address | None = None
         # The epoch of `_leader`, if known.
         self._epoch: Epoch | None = None
-        self._silent = SilentServers()
+        self._silent = UnresponsiveServers()
         self._cluster_id: ClusterId | None = None
 
     # --- by asking for something else -------------------------------------------------------------
@@ -71,20 +75,20 @@ class LeaderFinder:
         self._turn += turns.index(server) + 1
         return server
 
-    def named(self, by: Address, redirect: RedirectError) -> None:
+    def on_redirect(self, by: Address, redirect: RedirectError) -> None:
         """Record a redirect: `by` does not lead, and may have named the leader."""
         leader, epoch = redirect.leader, redirect.epoch
-        if leader is None or leader == by or self._silent.leads_no_more(leader, epoch):
-            self.forget()
+        if leader is None or leader == by or self._silent.is_known_stale(leader, epoch):
+            self.on_leader_lost()
         else:
             self._leader, self._epoch = leader, epoch
 
-    def leads(self, server: Address) -> None:
+    def on_leader(self, server: Address) -> None:
         """Record that this server has performed a leader's action."""
         if server != self._leader:
             self._leader, self._epoch = server, None
 
-    def forget(self) -> None:
+    def on_leader_lost(self) -> None:
         """The last leader does not lead any more."""
         self._leader = self._epoch = None
 
@@ -93,14 +97,14 @@ class LeaderFinder:
     ) -> T:
         """The outcome of a call, unless another leader is found while it has no answer.
 
-        The new leader is used from then on. Raises ReplacedError, and the errors of the call.
+        The new leader is used from then on. Raises LeaderReplacedError, and the errors of the call.
         """
         epoch = self._epoch if server == self._leader else None
         others = [one for one in dict.fromkeys((*self._servers, *self._voters)) if one != server]
-        watch = SilenceWatch(self._calls, server, others, epoch, is_repeatable=is_repeatable)
+        watch = FailoverWatch(self._calls, server, others, epoch, is_repeatable=is_repeatable)
         try:
-            answer = await watch.over(calling)
-        except ReplacedError as replaced:
+            answer = await watch.run(calling)
+        except LeaderReplacedError as replaced:
             self._silent.add(server, watch.epoch)
             self._leader, self._epoch = replaced.leader, replaced.epoch
             raise
@@ -134,7 +138,7 @@ class LeaderFinder:
                 ways = (address_of(state.endpoints) for state in found.quorum.voters)
                 self._voters = [way for way in ways if way is not None]
                 return found
-            self.forget()
+            self.on_leader_lost()
             for server, answer in said.items():
                 # If the name resolved to a controller of another quorum, it may be correct by now.
                 # The name of a server that does not answer is resolved again when it is
@@ -146,7 +150,7 @@ class LeaderFinder:
                 said |= {k: v for k, v in answers.items() if isinstance(said.get(k, ""), str)}
             answers = said
             if not await backoff.wait():
-                raise no_leader({target(*server): said for server, said in answers.items()})
+                raise no_leader_error({target(*server): said for server, said in answers.items()})
 
     async def cluster_id(self, found: FoundLeader, deadline: float) -> ClusterId:
         """The cluster's id, requested from the leader once."""
@@ -154,7 +158,7 @@ class LeaderFinder:
             left_s = min(ASK_TIMEOUT_S, Backoff(deadline).left_s)
             answer = await self._calls.try_api_versions_at(found.server, max(0.001, left_s))
             if not isinstance(answer, ApiVersions):
-                raise no_leader({target(*found.server): answer})
+                raise no_leader_error({target(*found.server): answer})
             self._cluster_id = ClusterId(answer.cluster_id)
         return self._cluster_id
 
@@ -171,7 +175,7 @@ class LeaderFinder:
             answer = await self._calls.try_describe_at(leader, timeout_s)
             if not isinstance(answer, str) and answer.error is ErrorCode.NONE:
                 return FoundLeader(leader, answer), {}
-        said = await ask_everybody(
+        said = await ask_all(
             (*self._servers, *self._voters),
             lambda server: self._calls.try_describe_at(server, timeout_s),
             named_in=lambda answer: () if isinstance(answer, str) else (_named_in(answer),),
@@ -191,7 +195,7 @@ def _is_of_leader(answer: DescribeQuorumResponse | str) -> bool:
     return not isinstance(answer, str) and answer.error is ErrorCode.NONE
 
 
-def no_leader(answers: Mapping[str, DescribeQuorumResponse | str]) -> AdminError:
+def no_leader_error(answers: Mapping[str, DescribeQuorumResponse | str]) -> AdminError:
     """The error for a missing leader: the last leader, and the first answer's last contact.
 
     `answers` are by server, the controller of the same pod first.

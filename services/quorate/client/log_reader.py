@@ -17,7 +17,7 @@ from quorate.raft.messages import FetchRequest, FetchSnapshotRequest
 from quorate.records.batch import CorruptBatchError, check_batch
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 from quorate.storage.log.batch_scanner import FileBatch, bytes_of_batch
 
@@ -45,7 +45,7 @@ _MOVED: Final = frozenset(
 _EPOCHS_TRIED_MAX: Final = 1000
 
 
-@value
+@value_type
 class FetchedLog:
     """Complete batches of the leader from an offset on, all below `high_watermark`.
 
@@ -252,7 +252,7 @@ class LogReader:
         """Wait, then look for the leader again. Raises QuorumUnavailableError when time is up."""
         server = "nobody" if self._found is None else "{}:{}".format(*self._found.server)
         self._found = None
-        self._finder.forget()
+        self._finder.on_leader_lost()
         if not await backoff.wait():
             raise QuorumUnavailableError(f"the log cannot be fetched: {server} said {said}")
 

@@ -11,8 +11,8 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.api.admin_api import OUTCOME_UNKNOWN, AdminError, Done
-from quorate.client.backoff import FAIR_S, Backoff, told_ms
+from quorate.api.admin_api import OUTCOME_UNKNOWN, AdminError, ChangeResult
+from quorate.client.backoff import ATTEMPT_MIN_S, Backoff, told_ms
 from quorate.client.controller_calls import (
     OutcomeUnknownError,
     QuorumUnavailableError,
@@ -21,12 +21,12 @@ from quorate.client.controller_calls import (
 )
 from quorate.client.membership_requests import (
     UNKNOWN_EPOCH,
-    Doneness,
-    completed,
-    doneness,
-    foreseen,
+    Completion,
+    complete_request,
+    completion_of,
+    predict_rejection,
 )
-from quorate.client.unresponsive_servers import ReplacedError
+from quorate.client.unresponsive_servers import LeaderReplacedError
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.escaping import shown
@@ -44,11 +44,13 @@ _SAID_SHOWN_MAX: Final = 500
 # Fraction of the remaining time: the leader gives up first, so that it can give the reason.
 LEADER_SHARE: Final = 0.8
 # Transient reasons: nothing was changed.
-PASSING: Final = frozenset(
+TRANSIENT_REASONS: Final = frozenset(
     {m.Reason.NOT_LEADER, m.Reason.PENDING_VOTER_CHANGE, m.Reason.HIGH_WATERMARK_UNKNOWN}
 )
 # The change may be in the log.
-OPEN: Final = frozenset({m.Reason.LEADERSHIP_LOST, m.Reason.NOT_COMMITTED_IN_TIME})
+UNKNOWN_OUTCOME_REASONS: Final = frozenset(
+    {m.Reason.LEADERSHIP_LOST, m.Reason.NOT_COMMITTED_IN_TIME}
+)
 # Errors of a leader for a change that was already made.
 _DONE_BEFORE: Final = frozenset({ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND})
 
@@ -64,7 +66,7 @@ class MembershipClient:
         """The leader's view, by `deadline` of the loop's clock. Raises AdminError: NO_LEADER."""
         return (await self._finder.find(deadline)).quorum
 
-    async def foresee(
+    async def predict(
         self, request: m.MembershipRequest, deadline: float
     ) -> tuple[m.MembershipRequest, AdminError | None]:
         """Predict the request that would be sent, and its rejection as far as that can be known.
@@ -72,22 +74,22 @@ class MembershipClient:
         Raises AdminError if the request could not be sent at all.
         """
         whole, found = await self._complete(request, deadline)
-        return whole, foreseen(whole, found.quorum)
+        return whole, predict_rejection(whole, found.quorum)
 
-    async def change(self, request: m.MembershipRequest, deadline: float) -> Done:
+    async def change(self, request: m.MembershipRequest, deadline: float) -> ChangeResult:
         """Carry out the change by `deadline` of the loop's clock. Raises AdminError."""
         whole, found = await self._complete(request, deadline)
-        return await _Course(self._client, self._finder, whole, deadline).run(found)
+        return await _ChangeAttempt(self._client, self._finder, whole, deadline).run(found)
 
     async def _complete(
         self, request: m.MembershipRequest, deadline: float
     ) -> tuple[m.MembershipRequest, FoundLeader]:
         found = await self._finder.find(deadline)
         cluster_id = await self._finder.cluster_id(found, deadline)
-        return completed(request, found.quorum, cluster_id), found
+        return complete_request(request, found.quorum, cluster_id), found
 
 
-class _Course:
+class _ChangeAttempt:
     """One change in progress. `_open` is the reason for which it may be in the log already."""
 
     def __init__(
@@ -104,20 +106,22 @@ class _Course:
         self._open: AdminError | None = None
         self._successor: m.LeaderInfo | None = None
 
-    async def run(self, found: FoundLeader) -> Done:
+    async def run(self, found: FoundLeader) -> ChangeResult:
         """Request and check until the change is done. Raises AdminError."""
         before: AdminError | None = None
         while True:
             said = self._open
-            where = Doneness.NOT_DONE if said is None else doneness(self._request, found.quorum)
-            if where is Doneness.NOT_DONE:
-                if before is not None and self._backoff.left_s <= FAIR_S:
+            where = (
+                Completion.NOT_DONE if said is None else completion_of(self._request, found.quorum)
+            )
+            if where is Completion.NOT_DONE:
+                if before is not None and self._backoff.left_s <= ATTEMPT_MIN_S:
                     # Requested now, its outcome would become unknown, which it is not yet.
                     raise self._last_word(before)
                 said = before = await self._ask(found)
-                where = Doneness.DONE if said is None else Doneness.UNCOMMITTED
-            if where is Doneness.DONE:
-                return Done(self._request, self._successor or found.quorum.leader)
+                where = Completion.DONE if said is None else Completion.UNCOMMITTED
+            if where is Completion.DONE:
+                return ChangeResult(self._request, self._successor or found.quorum.leader)
             assert said is not None
             again = {"reason": said.reason, "repeats": ("asks again", said.reason)}
             log.info(f"asks again: {shown(said.message, _SAID_SHOWN_MAX)}", extra=again)
@@ -125,7 +129,7 @@ class _Course:
             tracing.event("kraft.voter_change.asks_again", told)
             if not await self._backoff.wait():
                 raise self._last_word(said)
-            is_fair = self._backoff.left_s > FAIR_S
+            is_fair = self._backoff.left_s > ATTEMPT_MIN_S
             try:
                 found = await self._finder.find(self._backoff.deadline)
             except AdminError as error:
@@ -147,36 +151,36 @@ class _Course:
         """None when done, else a transient error. Raises AdminError for a permanent one."""
         request = self._timed(found)
         left_s = max(0.001, self._backoff.left_s)
-        calling = self._client.change_at(found.server, request, left_s)
+        calling = self._client.change_on(found.server, request, left_s)
         try:
             # Only a later leader counts: this one may be slow.
             answer = await self._finder.call(found.server, calling, is_repeatable=False)
-        except ReplacedError as error:
+        except LeaderReplacedError as error:
             said = f"{name_of(found.server)}: {error}"
             self._open = AdminError(OUTCOME_UNKNOWN, ErrorCode.REQUEST_TIMED_OUT, said)
             return self._open
         except QuorumUnavailableError as error:
-            self._finder.forget()
+            self._finder.on_leader_lost()
             return AdminError(
                 m.Reason.NOT_LEADER.value, ErrorCode.NOT_LEADER_OR_FOLLOWER, str(error)
             )
         except RequestRefusedError as error:
             raise AdminError(error.reason, error.error, error.message) from error
         except OutcomeUnknownError as error:
-            self._finder.forget()
+            self._finder.on_leader_lost()
             self._open = AdminError(OUTCOME_UNKNOWN, ErrorCode.REQUEST_TIMED_OUT, str(error))
             return self._open
         if answer.error is ErrorCode.NONE:
             return await self._accepted(found)
         refusal = AdminError.of(answer)
-        if answer.reason in OPEN:
+        if answer.reason in UNKNOWN_OUTCOME_REASONS:
             self._open = refusal
         elif answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            self._finder.forget()
+            self._finder.on_leader_lost()
         elif not self._passes(answer.reason):
             if self._open is not None and answer.error in _DONE_BEFORE:
                 again = await self._finder.find(self._backoff.deadline)
-                if doneness(self._request, again.quorum) is not Doneness.NOT_DONE:
+                if completion_of(self._request, again.quorum) is not Completion.NOT_DONE:
                     return self._open
             raise refusal
         return refusal
@@ -186,7 +190,7 @@ class _Course:
             isinstance(self._request, m.UpdateRaftVoterRequest)
             and self._request.current_leader_epoch == UNKNOWN_EPOCH
         )
-        return reason in PASSING or (reason is m.Reason.STALE_EPOCH and is_ours)
+        return reason in TRANSIENT_REASONS or (reason is m.Reason.STALE_EPOCH and is_ours)
 
     def _timed(self, found: FoundLeader) -> m.MembershipRequest:
         """The request for this leader, which has to answer before the deadline."""
@@ -213,7 +217,7 @@ class _Course:
             case m.TransferLeadershipRequest(voter=to):
                 if found.quorum.leader.leader_id == to.node_id:
                     return None
-                self._finder.forget()
+                self._finder.on_leader_lost()
                 leader = (await self._finder.find(self._backoff.deadline)).quorum.leader
                 if leader.leader_id == to.node_id:
                     self._successor = leader

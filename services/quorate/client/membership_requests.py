@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UNKNOWN_EPOCH: Final = Epoch(0)
 
 
-class Doneness(Enum):
+class Completion(Enum):
     """The state of a request: done, in the log, or not done."""
 
     DONE = auto()
@@ -30,7 +30,7 @@ class Doneness(Enum):
     NOT_DONE = auto()
 
 
-def completed(
+def complete_request(
     request: m.MembershipRequest, quorum: m.DescribeQuorumResponse, cluster_id: ClusterId
 ) -> m.MembershipRequest:
     """Complete the request. Raises AdminError if a missing value is ambiguous."""
@@ -94,17 +94,17 @@ def voter_of(node_id: NodeId, quorum: m.DescribeQuorumResponse) -> m.ReplicaStat
     return next((state for state in quorum.voters if state.key.node_id == node_id), None)
 
 
-def doneness(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse) -> Doneness:
+def completion_of(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse) -> Completion:
     """The completion of a request, according to the leader's log.
 
     A leader that has committed nothing in its epoch does not know what is committed.
     """
     if not _is_as_asked(request, quorum):
-        return Doneness.NOT_DONE
+        return Completion.NOT_DONE
     if isinstance(request, m.TransferLeadershipRequest):
-        return Doneness.DONE
+        return Completion.DONE
     is_open = quorum.high_watermark is None or quorum.uncommitted_voter_change is not None
-    return Doneness.UNCOMMITTED if is_open else Doneness.DONE
+    return Completion.UNCOMMITTED if is_open else Completion.DONE
 
 
 def _is_as_asked(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse) -> bool:
@@ -129,12 +129,14 @@ def _is_as_asked(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse)
             assert_never(request)
 
 
-def foreseen(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse) -> AdminError | None:
+def predict_rejection(
+    request: m.MembershipRequest, quorum: m.DescribeQuorumResponse
+) -> AdminError | None:
     """Predict why the leader would reject a completed request, from its description.
 
     A live majority, and the new voter's responses, are checked only by the actual request.
     """
-    if doneness(request, quorum) is Doneness.DONE and isinstance(
+    if completion_of(request, quorum) is Completion.DONE and isinstance(
         request, m.TransferLeadershipRequest
     ):
         return None

@@ -16,14 +16,14 @@ from quorate.client.controller_calls import QuorumUnavailableError, RequestRefus
 from quorate.client.log_reader import SnapshotGoneError
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.record_runs import items_in
+from quorate.controller.record_runs import batch_items
 from quorate.controller.replay import Replayer
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.raft.backoff import backoff_ms
 from quorate.records.batch import CorruptBatchError, iter_batches
 from quorate.records.codec.schema import SchemaError
 from quorate.records.ids import Epoch, Offset
-from quorate.rpc.time_slicer import LOADING_SHARE, Pace
+from quorate.rpc.time_slicer import LOADING_SHARE, TimeSlicer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,14 +128,14 @@ class MetadataFollower:
         return self.end_offset > end
 
     async def _replay(self, fetched: FetchedLog) -> None:
-        pace = Pace(LOADING_SHARE)
+        pace = TimeSlicer(LOADING_SHARE)
         for at, header in iter_batches(fetched.data):
             if header.last_offset >= fetched.high_watermark:
                 break
             epoch = Epoch(header.epoch)
-            await pace.finish(
+            await pace.run(
                 self._replayer.replay_in_slices(
-                    () if header.is_control else items_in(fetched.data, at, header),
+                    () if header.is_control else batch_items(fetched.data, at, header),
                     base_offset=Offset(header.base_offset),
                     position=LogPosition(
                         Offset(header.last_offset + 1), epoch, header.max_timestamp_ms
@@ -145,14 +145,14 @@ class MetadataFollower:
             self._epoch = epoch
 
     async def _load(self, snapshot_id: OffsetAndEpoch) -> None:
-        pace = Pace(LOADING_SHARE)
+        pace = TimeSlicer(LOADING_SHARE)
         # The time of the last record below the snapshot is for metrics, which are not exported
         # here.
         loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, 0))
         async for batch in self._reader.snapshot_batches(snapshot_id):
             if not batch.header.is_control:
-                items = items_in(batch.buffer, batch.at, batch.header)
-                await pace.finish(loader.add_in_slices(items))
+                items = batch_items(batch.buffer, batch.at, batch.header)
+                await pace.run(loader.add_in_slices(items))
         self._replayer = Replayer(loader.finish())
         self._epoch = snapshot_id.epoch
 

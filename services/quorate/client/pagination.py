@@ -19,7 +19,7 @@ from quorate.controller.topics.messages import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.controller.request_types import ReadFor, ReadReply
+    from quorate.controller.request_types import ReadReply, ReadRequestOf
 
 R = TypeVar("R", bound="ReadReply")
 # The controller makes them smaller.
@@ -27,7 +27,7 @@ LIMIT: Final = 10_000
 NAMES_MAX: Final = 1000
 
 
-def first_pages(request: ReadFor[R]) -> Iterator[ReadFor[R]]:
+def first_pages(request: ReadRequestOf[R]) -> Iterator[ReadRequestOf[R]]:
     """The first requests; a long list of names is split into several."""
     if request.pages is None:
         yield request
@@ -42,17 +42,17 @@ def first_pages(request: ReadFor[R]) -> Iterator[ReadFor[R]]:
         yield replace(paged, **limit)
 
 
-def next_page(request: ReadFor[R], reply: R) -> ReadFor[R] | None:
+def next_page(request: ReadRequestOf[R], reply: R) -> ReadRequestOf[R] | None:
     """The request after this reply, None if it was the last."""
     cursor = None if request.pages is None else getattr(reply, "next_cursor", None)
     if cursor is None:
         return None
     paged: Any = request
-    following: ReadFor[R] = replace(paged, cursor=cursor)
+    following: ReadRequestOf[R] = replace(paged, cursor=cursor)
     return following
 
 
-def joined(request: ReadFor[R], before: R, page: R) -> R:
+def joined(request: ReadRequestOf[R], before: R, page: R) -> R:
     """Join the reply so far with one more page."""
     # Of any type, both of the same one.
     whole: Any = before

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 # Seconds without an answer after which others are asked, each with the same limit.
-PATIENCE_S: Final = 1.0
+HEDGE_AFTER_S: Final = 1.0
 # Seconds after which a leader that was merely slow is asked again.
 SILENCE_S: Final = 5.0
 
 
-class ReplacedError(Exception):
+class LeaderReplacedError(Exception):
     """A server has not answered, and another leads."""
 
     def __init__(self, node_id: int, leader: Address, epoch: Epoch) -> None:
@@ -47,7 +47,7 @@ class _Silence:
     epoch: Epoch | None
 
 
-class SilentServers:
+class UnresponsiveServers:
     """The servers that did not answer recently."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class SilentServers:
         silence = self._silences.get(server)
         return silence is not None and silence.until > asyncio.get_running_loop().time()
 
-    def leads_no_more(self, server: Address, epoch: Epoch) -> bool:
+    def is_known_stale(self, server: Address, epoch: Epoch) -> bool:
         """True if the server was already unresponsive as leader of that epoch."""
         if not self.has(server):
             return False
@@ -79,7 +79,7 @@ class SilentServers:
         return epoch <= silence.epoch
 
 
-class SilenceWatch:
+class FailoverWatch:
     """Looks for another leader while a call has no answer.
 
     `epoch` is that in which the server leads, if known.
@@ -100,12 +100,12 @@ class SilenceWatch:
         self.epoch = epoch
         self._is_repeatable = is_repeatable
 
-    async def over(self, calling: Coroutine[Any, Any, T]) -> T:
-        """The outcome of the call. Raises ReplacedError, and the errors of the call."""
+    async def run(self, calling: Coroutine[Any, Any, T]) -> T:
+        """The outcome of the call. Raises LeaderReplacedError, and the errors of the call."""
         call = asyncio.ensure_future(calling)
-        looking: asyncio.Future[ReplacedError | None] | None = None
+        looking: asyncio.Future[LeaderReplacedError | None] | None = None
         try:
-            await asyncio.wait((call,), timeout=PATIENCE_S)
+            await asyncio.wait((call,), timeout=HEDGE_AFTER_S)
             if not call.done() and self._others:
                 looking = asyncio.ensure_future(self._look())
                 await asyncio.wait((call, looking), return_when=asyncio.FIRST_COMPLETED)
@@ -126,12 +126,12 @@ class SilenceWatch:
                 # it.
                 _ = task.cancelled() or task.exception()
 
-    async def _look(self) -> ReplacedError | None:
+    async def _look(self) -> LeaderReplacedError | None:
         """Ask the others in turn while the call lasts; None if the caller is not authorized."""
         while True:
             for other in self._others:
                 try:
-                    answer = await self._calls.try_describe_at(other, PATIENCE_S)
+                    answer = await self._calls.try_describe_at(other, HEDGE_AFTER_S)
                 except RequestRefusedError:
                     return None
                 except ValueError:
@@ -141,9 +141,9 @@ class SilenceWatch:
                 if replaced is not None:
                     return replaced
                 # Jitter, so that all callers of one server do not ask at the same time.
-                await asyncio.sleep(PATIENCE_S * random.uniform(0.5, 1.0))  # noqa: S311
+                await asyncio.sleep(HEDGE_AFTER_S * random.uniform(0.5, 1.0))  # noqa: S311
 
-    def _judged(self, other: Address, answer: DescribeQuorumResponse) -> ReplacedError | None:
+    def _judged(self, other: Address, answer: DescribeQuorumResponse) -> LeaderReplacedError | None:
         """The error if this answer names another leader, else None.
 
         Without an epoch the named address may be the same server by another name. A repeatable call
@@ -156,7 +156,7 @@ class SilenceWatch:
         if at != self._server:
             is_later = self._is_repeatable if self.epoch is None else leader.epoch > self.epoch
             if is_later:
-                return ReplacedError(leader.leader_id, at, leader.epoch)
+                return LeaderReplacedError(leader.leader_id, at, leader.epoch)
         if self.epoch is None or (at == self._server and leader.epoch > self.epoch):
             self.epoch = leader.epoch
         return None

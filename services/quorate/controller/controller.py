@@ -21,19 +21,19 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.authorization.authorizer import UNLIMITED, Caller
 from quorate.controller.authorization.request_authorization import (
-    NOT_JUDGED,
-    judge_write_in_slices,
+    FULLY_AUTHORIZED,
+    authorize_write_in_slices,
     may_whole,
 )
-from quorate.controller.decision import Bulk, Context, Decision, Outcome, Proposal, SoftState
+from quorate.controller.decision import Bulk, Context, Decision, Outcome, Proposal, VolatileState
 from quorate.controller.errors import NotActiveError
 from quorate.controller.features.levels import METADATA_VERSION, metadata_version
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
-from quorate.controller.metadata_kinds import SUBJECTS
+from quorate.controller.metadata_kinds import METADATA_KINDS
 from quorate.controller.overlay import Overlay
 from quorate.controller.reads import answer_in_slices
 from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record_in_slices
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.records.ids import Epoch, Offset
 from quorate.records.metadata import (
     METADATA_VERSION_LATEST,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
     from quorate.controller.decision import ControllerSettings
-    from quorate.controller.metadata_kind import Write
+    from quorate.controller.metadata_kind import WriteOperation
     from quorate.controller.record_runs import Item
     from quorate.controller.request_types import ReadReply, ReadRequest, Sender, WriteRequest
     from quorate.controller.slices import Slices
@@ -54,14 +54,16 @@ if TYPE_CHECKING:
 
 # Due immediately.
 AT_ONCE_MS: Final = 0
-_WRITES: Final[Mapping[type[WriteRequest], Write]] = {
-    write.request: write for subject in SUBJECTS for write in subject.writes
+_WRITES: Final[Mapping[type[WriteRequest], WriteOperation]] = {
+    write.request: write for subject in METADATA_KINDS for write in subject.writes
 }
 _ARRIVALS: Final = {
     request: write.arrived for request, write in _WRITES.items() if write.arrived is not None
 }
 # Periodic tasks, in the order in which they are decided.
-_TIMED: Final = tuple(subject.timed for subject in SUBJECTS if subject.timed is not None)
+_TIMED: Final = tuple(
+    subject.periodic_task for subject in METADATA_KINDS if subject.periodic_task is not None
+)
 _ITSELF = Caller("User:CONTROLLER")
 
 
@@ -78,7 +80,8 @@ class Controller:
     ) -> None:
         """Start at `image`, or before the first record.
 
-        With `gathers` there is one image for each batch that `cut` ends, not for each decision.
+        With `gathers` there is one image for each batch that `end_batch` ends, not for each
+        decision.
 
         `bootstrap` are the records that the first active controller of the cluster writes. If they
         have no metadata.version, because the data directory was not formatted for the first
@@ -156,7 +159,7 @@ class Controller:
         Raises ReplayError if it contradicts what was replayed: the process must stop then.
         """
         position = LogPosition(end_offset, epoch, timestamp_ms)
-        finish(self.replay_in_slices(records, base_offset=base_offset, position=position))
+        run_to_end(self.replay_in_slices(records, base_offset=base_offset, position=position))
 
     def replay_in_slices(
         self, records: Iterable[Item], *, base_offset: Offset, position: LogPosition
@@ -192,9 +195,9 @@ class Controller:
             proposal.add((AbortTransactionRecord(reason="a new controller became active"),))
         if not is_bootstrapped:
             proposal.add(self._bootstrap)
-        soft = SoftState(timed.begin(image, self._settings, now_ms) for timed in _TIMED)
+        soft = VolatileState(timed.begin(image, self._settings, now_ms) for timed in _TIMED)
         self._active = _Active(epoch, image, soft, gathers=self._gathers)
-        return self._active.take(Outcome(proposal, None))
+        return self._active.apply_outcome(Outcome(proposal, None))
 
     def deactivate(self) -> None:
         """Drop all uncommitted state, and continue as a standby."""
@@ -207,7 +210,7 @@ class Controller:
         is authorized for no part of it.
         """
         self.hear(request, caller, now_ms)
-        return finish(self.decide_in_slices(request, caller, now_ms))
+        return run_to_end(self.decide_in_slices(request, caller, now_ms))
 
     def decide_in_slices(
         self, request: WriteRequest, caller: Caller, now_ms: int
@@ -222,19 +225,19 @@ class Controller:
         try:
             write = _WRITES[type(request)]
             context = self._context(caller, now_ms)
-            judged = NOT_JUDGED
+            judged = FULLY_AUTHORIZED
             if self._settings.authorizer is not None:
-                judged = yield from judge_write_in_slices(context, write, request)
+                judged = yield from authorize_write_in_slices(context, write, request)
                 request = judged.request
             if write.in_slices is not None:
                 outcome = yield from write.in_slices(context, request)
                 if judged.refused:
                     outcome = judged.complete(outcome)
-                if write.onto_overlay:
+                if write.uses_overlay:
                     return (yield from active.take_written(outcome))
                 return (yield from active.take_in_slices(outcome))
             assert write.decide is not None, "it is decided as a whole"
-            return active.take(write.decide(context, request))
+            return active.apply_outcome(write.decide(context, request))
         finally:
             active.is_deciding = False
 
@@ -267,7 +270,7 @@ class Controller:
         for timed in _TIMED:
             outcome = timed.expire(context)
             if outcome is not None:
-                decision = active.take(outcome)
+                decision = active.apply_outcome(outcome)
                 for name, count in timed.counts.items():
                     self.counted[name] += count(outcome.proposal)
                 return decision if decision.values or self.wake_at_ms == AT_ONCE_MS else None
@@ -283,7 +286,7 @@ class Controller:
         times = (timed.wake_at_ms(soft, view) for timed in _TIMED)
         return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
-    def renew(self, now_ms: int) -> None:
+    def reset_timers(self, now_ms: int) -> None:
         """Restart the timers after a pause of this process during which it received nothing."""
         active = self._required()
         for timed in _TIMED:
@@ -293,9 +296,9 @@ class Controller:
         """Account for records of others (control records) that were appended up to `end_offset`."""
         self._required().advance(end_offset)
 
-    def cut(self, end_offset: Offset) -> None:
+    def end_batch(self, end_offset: Offset) -> None:
         """End a batch of decisions at `end_offset`; its image becomes readable at commit."""
-        self._required().cut(end_offset)
+        self._required().end_batch(end_offset)
 
     def commit(self, end_offset: Offset, timestamp_ms: int) -> None:
         """Handle a high watermark of `end_offset`; the last batch below has that timestamp."""
@@ -327,7 +330,7 @@ class _Active:
     """State that only an active controller has: the speculative images and the volatile state."""
 
     def __init__(
-        self, epoch: Epoch, image: MetadataImage, soft: SoftState, *, gathers: bool
+        self, epoch: Epoch, image: MetadataImage, soft: VolatileState, *, gathers: bool
     ) -> None:
         self.epoch = epoch
         self.overlay = Overlay(image)
@@ -338,7 +341,7 @@ class _Active:
 
     def freeze(self) -> MetadataImage:
         """An image of everything decided so far."""
-        self.cut(self.overlay.end_offset)
+        self.end_batch(self.overlay.end_offset)
         return self.overlay.image
 
     @property
@@ -346,16 +349,16 @@ class _Active:
         """The offset of the next record."""
         return self.overlay.end_offset
 
-    def cut(self, end_offset: Offset) -> None:
+    def end_batch(self, end_offset: Offset) -> None:
         """Make an image of everything below `end_offset`, for `commit`."""
         before = self.overlay.image
         image = self.overlay.freeze(end_offset, self.epoch)
         if image is not before:
             self._pending.append(image)
 
-    def take(self, outcome: Outcome) -> Decision:
+    def apply_outcome(self, outcome: Outcome) -> Decision:
         """Treat an outcome's records as appended, and apply its changes of volatile state."""
-        return finish(self.take_in_slices(outcome))
+        return run_to_end(self.take_in_slices(outcome))
 
     def take_written(self, outcome: Outcome) -> Slices[Decision]:
         """The same for records that the overlay accepts; a few of them do not make an image."""
@@ -363,7 +366,7 @@ class _Active:
             return (yield from self.take_in_slices(outcome))
         records = outcome.proposal.records
         if not self.overlay.has_room(len(records)):
-            self.cut(self.end_offset)
+            self.end_batch(self.end_offset)
         base_offset = self.end_offset
         if records:
             self.overlay.write(records)
@@ -412,14 +415,14 @@ class _Active:
         # Otherwise decisions would reuse offsets, and would count as committed immediately.
         assert end_offset <= self.end_offset, "all that is committed was decided here or advanced"
         if end_offset == self.end_offset:
-            self.cut(end_offset)
+            self.end_batch(end_offset)
         newest = None
         while self._pending and self._pending[0].position.end_offset <= end_offset:
             newest = self._pending.popleft()
         return newest
 
     def _append(self, image: MetadataImage) -> None:
-        self.overlay.show(image)
+        self.overlay.reset(image)
         self._pending.append(image)
 
     def _position(self, end_offset: Offset) -> LogPosition:

@@ -18,7 +18,7 @@ from quorate.records.codec.schema import SchemaError
 from quorate.records.errors import ErrorCode
 from quorate.records.field_limits import STRING_BYTES_MAX, record_problem
 from quorate.records.metadata import decode_record
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
@@ -35,7 +35,7 @@ S = TypeVar("S")
 _RECORD_OVERHEAD: Final = 24
 
 
-@named_value
+@keyword_value_type
 class ControllerSettings:
     """Kafka's settings that decisions depend on; `new_topic_id` is the only randomness.
 
@@ -52,7 +52,7 @@ class ControllerSettings:
     authorizer: Authorizer | None = None
 
 
-class SoftState:
+class VolatileState:
     """Volatile state of metadata kinds while a controller is active, keyed by type.
 
     It is not in the log: each active controller starts with a new one, and decisions change it.
@@ -71,10 +71,10 @@ class SoftState:
         self._by_type[type(state)] = state
 
 
-class SoftChange(Protocol):
+class VolatileChange(Protocol):
     """A change of volatile state, applied when its decision takes effect; immutable."""
 
-    def apply(self, soft: SoftState) -> None: ...
+    def apply(self, soft: VolatileState) -> None: ...
 
 
 class Decided(Protocol):
@@ -84,7 +84,7 @@ class Decided(Protocol):
     end_offset: Offset
 
 
-@value
+@value_type
 class Context:
     """Inputs of a decision: the state with everything decided so far, the caller and the time.
 
@@ -94,7 +94,7 @@ class Context:
 
     decided: Decided
     freeze: Callable[[], MetadataImage]
-    soft: SoftState
+    soft: VolatileState
     settings: ControllerSettings
     caller: Caller
     now_ms: int
@@ -129,8 +129,8 @@ class Bulk(ABC):
         """Apply all of them."""
 
 
-@value
-class Mark:
+@value_type
+class Savepoint:
     """The size of a proposal at one point."""
 
     items: int
@@ -192,21 +192,21 @@ class Proposal:
         self.values.extend(values)
         return True
 
-    def mark(self) -> Mark:
-        """A savepoint for `cut_back`."""
-        return Mark(len(self.items), len(self.values), self._bytes_left)
+    def savepoint(self) -> Savepoint:
+        """A savepoint for `rollback_to`."""
+        return Savepoint(len(self.items), len(self.values), self._bytes_left)
 
-    def cut_back(self, mark: Mark) -> None:
+    def rollback_to(self, savepoint: Savepoint) -> None:
         """Remove everything that was added since."""
-        del self.items[mark.items :]
-        del self.values[mark.values :]
-        self._bytes_left = mark.bytes_left
+        del self.items[savepoint.items :]
+        del self.values[savepoint.values :]
+        self._bytes_left = savepoint.bytes_left
 
     def has_room(self, count: int) -> bool:
         """True if the batch has room for `count` more records; their size is not considered."""
         return len(self.values) + self._kept + count <= RECORDS_MAX
 
-    def require(self, record: MetadataRecord, what: str) -> None:
+    def add_or_reject(self, record: MetadataRecord, what: str) -> None:
         """Add one record. Raises RefusedError if it does not fit."""
         if not self.add((record,)):
             raise RefusedError(ErrorCode.POLICY_VIOLATION, too_large(what))
@@ -224,16 +224,16 @@ class Proposal:
         return value
 
 
-@value
+@value_type
 class Outcome:
     """The result of a decision: records, the reply, and changes of volatile state."""
 
     proposal: Proposal
     reply: WriteReply | None
-    soft: tuple[SoftChange, ...] = ()
+    soft: tuple[VolatileChange, ...] = ()
 
 
-@value
+@value_type
 class Decision:
     """Records to append at `base_offset` as part of one batch, and the reply to defer.
 

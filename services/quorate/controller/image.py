@@ -22,7 +22,7 @@ from quorate.controller.configs.image import Configs, ConfigsDelta
 from quorate.controller.opaque.image import Opaque, OpaqueDelta
 from quorate.controller.topics.image import Topics, TopicsDelta
 from quorate.records.ids import Epoch, Offset
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ P = TypeVar("P")
 D = TypeVar("D")
 
 
-@value
+@value_type
 class LogPosition:
     """The log position of an image, which reflects everything below `end_offset`.
 
@@ -46,7 +46,7 @@ class LogPosition:
 LOG_BEGIN: Final = LogPosition(Offset(0), Epoch(0), 0)
 
 
-@value
+@value_type
 class MetadataImage:
     """All metadata below `position.end_offset`, a part for each metadata kind.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from quorate.controller.metadata_kinds import SUBJECTS
+from quorate.controller.metadata_kinds import METADATA_KINDS
 
 if TYPE_CHECKING:
     from immutables import Map
@@ -25,9 +25,9 @@ V = TypeVar("V")
 KEYS_SLICE: Final = 256
 
 
-def let_go_in_slices(image: MetadataImage) -> Slices[None]:
+def dispose_in_slices(image: MetadataImage) -> Slices[None]:
     """Free the objects that only this image holds, with pauses. The caller must not keep it."""
-    parts = [part for subject in SUBJECTS for part in subject.large(image)]
+    parts = [part for subject in METADATA_KINDS for part in subject.large_parts(image)]
     del image
     while parts:
         left = parts.pop()

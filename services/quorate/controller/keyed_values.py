@@ -1,6 +1,6 @@
 """Image part that maps an owner to named values; used by configs and client quotas.
 
-`NamedValuesDelta` is that part while it changes.
+`KeyedValuesDelta` is that part while it changes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from immutables import Map
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -20,8 +20,8 @@ V = TypeVar("V")
 _NOTHING: Final[Map[str, Any]] = Map()
 
 
-@value
-class NamedValues(Generic[K, V]):
+@value_type
+class KeyedValues(Generic[K, V]):
     """The named values of each owner that has any.
 
     `replaced` counts the values that were replaced since this process began to replay.
@@ -34,15 +34,15 @@ class NamedValues(Generic[K, V]):
         """The values of one owner; empty if it has none."""
         return self.by_owner.get(owner, _NOTHING)
 
-    def mutate(self) -> NamedValuesDelta[K, V]:
+    def mutate(self) -> KeyedValuesDelta[K, V]:
         """A delta to which changes are written."""
-        return NamedValuesDelta(self)
+        return KeyedValuesDelta(self)
 
 
-class NamedValuesDelta(Generic[K, V]):
-    """The changed values; the attributes are those of NamedValues, unfrozen."""
+class KeyedValuesDelta(Generic[K, V]):
+    """The changed values; the attributes are those of KeyedValues, unfrozen."""
 
-    def __init__(self, values: NamedValues[K, V]) -> None:
+    def __init__(self, values: KeyedValues[K, V]) -> None:
         self.by_owner = values.by_owner.mutate()
         self.replaced = values.replaced
 
@@ -67,6 +67,6 @@ class NamedValuesDelta(Generic[K, V]):
         """Remove an owner and all of its values."""
         self.by_owner.pop(owner, None)
 
-    def finish(self) -> NamedValues[K, V]:
+    def finish(self) -> KeyedValues[K, V]:
         """All values with the changes; the delta is used up."""
-        return NamedValues(self.by_owner.finish(), self.replaced)
+        return KeyedValues(self.by_owner.finish(), self.replaced)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from immutables import Map
 
     from quorate.controller.authorization.authorizer import Rights
-    from quorate.controller.decision import Context, Outcome, SoftState
+    from quorate.controller.decision import Context, Outcome, VolatileState
     from quorate.controller.errors import RefusedError
     from quorate.controller.image import MetadataDelta, MetadataImage, View
-    from quorate.controller.periodic_task import Timed
+    from quorate.controller.periodic_task import PeriodicTask
     from quorate.controller.request_types import ReadRequest, Sender, WriteRequest
     from quorate.controller.slices import Slices
     from quorate.records.ids import Offset
@@ -49,11 +49,11 @@ def _nothing_large(_image: MetadataImage) -> Iterable[Map[Any, Any] | list[Any]]
     return ()
 
 
-@named_value
-class Write:
+@keyword_value_type
+class WriteOperation:
     """The handling of a write request: in one step by `decide`, or in time slices.
 
-    A decision in one step may depend on its offset. With `onto_overlay` the records are written
+    A decision in one step may depend on its offset. With `uses_overlay` the records are written
     without an image for each decision; they concern neither brokers nor features. `refused` makes
     the result of an item without authorization. `arrived` is for a request that shows its sender is
     alive: it records the contact, independently of the decision, and returns the sender.
@@ -62,28 +62,28 @@ class Write:
     request: type[WriteRequest]
     decide: Callable[[Context, Any], Outcome] | None = None
     in_slices: Callable[[Context, Any], Slices[Outcome]] | None = None
-    onto_overlay: bool = False
+    uses_overlay: bool = False
     refused: Callable[[Context, Any, RefusedError], Any] | None = None
-    arrived: Callable[[SoftState, View, Any, int], Sender] | None = None
+    arrived: Callable[[VolatileState, View, Any, int], Sender] | None = None
 
 
-@named_value
-class Subject:
+@keyword_value_type
+class MetadataKind:
     """One row of the table of metadata kinds.
 
     `replay` maps each type of its records to its function, `replay_at` those types that depend on
     their offset, and `replay_in_slices` has a variant with pauses for types that may change very
     much. `snapshot` yields the records of the kind's part of an image, `snapshot_values` the same
-    faster if the part is very large, and `large` its collections that are freed in slices. `timed`
-    is its periodic task.
+    faster if the part is very large, and `large_parts` its collections that are freed in slices.
+    `periodic_task` is its periodic task.
     """
 
-    writes: tuple[Write, ...] = ()
+    writes: tuple[WriteOperation, ...] = ()
     reads: Mapping[type[ReadRequest], Answer] = field(default_factory=dict)
     replay: Mapping[type, Replay] = field(default_factory=dict)
     replay_at: Mapping[type, ReplayAt] = field(default_factory=dict)
     replay_in_slices: Mapping[type, ReplayInSlices] = field(default_factory=dict)
     snapshot: Records = _no_records
     snapshot_values: Values | None = None
-    large: Large = _nothing_large
-    timed: Timed | None = None
+    large_parts: Large = _nothing_large
+    periodic_task: PeriodicTask | None = None

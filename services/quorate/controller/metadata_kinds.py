@@ -24,9 +24,9 @@ from quorate.controller.replication.kind import REPLICATION
 from quorate.controller.topics.kind import TOPICS
 
 if TYPE_CHECKING:
-    from quorate.controller.metadata_kind import Subject
+    from quorate.controller.metadata_kind import MetadataKind
 
-SUBJECTS: Final[tuple[Subject, ...]] = (
+METADATA_KINDS: Final[tuple[MetadataKind, ...]] = (
     FEATURES,
     BROKERS,
     CONTROLLERS,

@@ -30,9 +30,9 @@ class Overlay:
     def __init__(self, image: MetadataImage) -> None:
         self._delta: MetadataDelta | None = None
         self._written: list[Sequence[MetadataRecord]] = []
-        self.show(image)
+        self.reset(image)
 
-    def show(self, image: MetadataImage) -> None:
+    def reset(self, image: MetadataImage) -> None:
         """Restart with this image; the records written since the previous image are dropped."""
         self.image = image
         self.end_offset = image.position.end_offset
@@ -55,7 +55,7 @@ class Overlay:
                 replay_record(delta, record, Offset(offset))
         except BaseException:
             written, image = self._written, self.image
-            self.show(image)
+            self.reset(image)
             for earlier in written:
                 self.write(earlier)
             raise
@@ -67,7 +67,7 @@ class Overlay:
         later: list[Sequence[MetadataRecord]] = []
         if end_offset < self.end_offset:
             written, image = self._written, self.image
-            self.show(image)
+            self.reset(image)
             for records in written:
                 if self.end_offset + len(records) <= end_offset and not later:
                     self.write(records)
@@ -75,7 +75,7 @@ class Overlay:
                     later.append(records)
         if self._delta is not None:
             position = LogPosition(self.end_offset, epoch, self.image.position.timestamp_ms)
-            self.show(self._delta.apply(position))
+            self.reset(self._delta.apply(position))
         frozen = self.image
         for records in later:
             self.write(records)

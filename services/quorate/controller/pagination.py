@@ -26,14 +26,14 @@ def page_limit(asked: int, limit: int, *, field: str) -> int:
     return min(asked or limit, limit)
 
 
-def refuse_more(asked: int, limit: int, *, field: str) -> None:
+def reject_multiple_pages(asked: int, limit: int, *, field: str) -> None:
     """Reject a result of several pages for a caller without paging. Raises RefusedError."""
     if not asked:
         message = f"The answer has more than one page of {limit}; set {field} and ask for each."
         raise RefusedError(ErrorCode.INVALID_REQUEST, message)
 
 
-def first_in_slices(
+def take_in_slices(
     items: Iterable[C], start: C, count: int, accepts: Callable[[C], bool] | None = None
 ) -> Slices[list[C]]:
     """The first `count` accepted items from `start` on, sorted, with pauses.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
         ControllerSettings,
         Outcome,
         Proposal,
-        SoftState,
+        VolatileState,
     )
     from quorate.controller.image import MetadataImage, View
 
 
-def _nothing(_soft: SoftState, _view: View, _now_ms: int) -> None:
+def _nothing(_soft: VolatileState, _view: View, _now_ms: int) -> None:
     """Do nothing after a pause."""
 
 
-@named_value
-class Timed:
+@keyword_value_type
+class PeriodicTask:
     """A periodic task of an active controller; all times are of its monotonic clock.
 
     `begin` makes the volatile state of a controller that becomes active. `wake_at_ms` returns the
@@ -36,7 +36,7 @@ class Timed:
     """
 
     begin: Callable[[MetadataImage, ControllerSettings, int], object]
-    wake_at_ms: Callable[[SoftState, View], int | None]
+    wake_at_ms: Callable[[VolatileState, View], int | None]
     expire: Callable[[Context], Outcome | None]
-    renew: Callable[[SoftState, View, int], None] = _nothing
+    renew: Callable[[VolatileState, View, int], None] = _nothing
     counts: Mapping[str, Callable[[Proposal], int]] = field(default_factory=dict)

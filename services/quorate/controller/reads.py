@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.authorization.request_authorization import judge_read
-from quorate.controller.metadata_kinds import SUBJECTS
+from quorate.controller.authorization.request_authorization import authorize_read
+from quorate.controller.metadata_kinds import METADATA_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quorate.controller.slices import Slices
 
 _ANSWERS: Final[Mapping[type[ReadRequest], Answer]] = {
-    kind: answer for subject in SUBJECTS for kind, answer in subject.reads.items()
+    kind: answer for subject in METADATA_KINDS for kind, answer in subject.reads.items()
 }
 
 
@@ -34,5 +34,5 @@ def answer_in_slices(
     Raises RefusedError for an invalid cursor, for an answer of several pages to a caller without
     paging, and for a caller without authorization.
     """
-    judge_read(rights, request)
+    authorize_read(rights, request)
     return _ANSWERS[type(request)](image, request, rights)

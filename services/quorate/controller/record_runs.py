@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from quorate.controller.partitions.record_columns import (
-    DeclinedError,
+    NotColumnarError,
     ordered,
     read_changes,
     read_partitions,
 )
 from quorate.records.batch import read_runs
-from quorate.records.columnar.pieces import read_pieces
+from quorate.records.columnar.pieces import iter_pieces
 from quorate.records.metadata import (
     ConfigRecord,
     MetadataRecord,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.image import MetadataDelta
     from quorate.records.batch import BatchHeader
-    from quorate.records.columnar.pieces import Piece
+    from quorate.records.columnar.pieces import RecordPiece
     from quorate.records.ids import TopicId
 
 # Below this size a run costs more than its records one by one.
@@ -51,8 +51,8 @@ _OTHER, _CREATION, _CHANGE = range(3)
 class RecordRun:
     """Neighbouring records of a piece that may be applied together."""
 
-    def __init__(self, piece: Piece, start: int, stop: int, kind: int) -> None:
-        self._piece = piece
+    def __init__(self, piece: RecordPiece, start: int, stop: int, kind: int) -> None:
+        self._record_piece = piece
         self._start = start
         self._stop = stop
         self._kind = kind
@@ -62,7 +62,7 @@ class RecordRun:
 
     def records(self) -> Iterator[MetadataRecord]:
         """The records one by one. Raises SchemaError if one does not decode."""
-        return self._piece.records(self._start, self._stop)
+        return self._record_piece.records(self._start, self._stop)
 
     def replay(
         self, delta: MetadataDelta, replay_one: Callable[[MetadataRecord, int], None]
@@ -76,7 +76,7 @@ class RecordRun:
                 self._create(delta, replay_one)
             else:
                 self._change(delta)
-        except DeclinedError:
+        except NotColumnarError:
             return False
         return True
 
@@ -84,11 +84,11 @@ class RecordRun:
         self, delta: MetadataDelta, replay_one: Callable[[MetadataRecord, int], None]
     ) -> None:
         """Create topics with the partitions that follow them, and set their configs."""
-        is_partition = self._piece.is_of(PartitionRecord)[self._start : self._stop]
+        is_partition = self._record_piece.is_of(PartitionRecord)[self._start : self._stop]
         at = np.flatnonzero(is_partition)
-        partitions = read_partitions(self._piece, at + self._start)
+        partitions = read_partitions(self._record_piece, at + self._start)
         others = np.flatnonzero(~is_partition).tolist()
-        records = [self._piece.record(self._start + place) for place in others]
+        records = [self._record_piece.record(self._start + place) for place in others]
         made = {
             record.topic_id: place
             for place, record in zip(others, records, strict=True)
@@ -98,9 +98,11 @@ class RecordRun:
         runs = partitions.topic_runs()
         for first, topic_id in runs:
             if topic_id not in topics.by_id and made.get(topic_id, len(self)) > at[first]:
-                raise DeclinedError
+                raise NotColumnarError
         # The only remaining error is a duplicate partition.
-        numbers = {topic_id: number for number, topic_id in enumerate(made, topics.made)}
+        numbers = {
+            topic_id: number for number, topic_id in enumerate(made, topics.next_topic_number)
+        }
         for _, topic_id in runs:
             if topic_id not in numbers:
                 numbers[topic_id] = topics.by_id[topic_id].number
@@ -111,35 +113,35 @@ class RecordRun:
             topics.put_rows(rows)
 
     def _change(self, delta: MetadataDelta) -> None:
-        changes = read_changes(self._piece, np.arange(self._start, self._stop))
+        changes = read_changes(self._record_piece, np.arange(self._start, self._stop))
         topics = delta.topics
         numbers: dict[TopicId, int] = {}
         runs = changes.topic_runs()
         for _, topic_id in runs:
             topic = topics.by_id.get(topic_id)
             if topic is None:
-                raise DeclinedError
+                raise NotColumnarError
             numbers[topic_id] = topic.number
         order, keys = ordered(changes.keys(runs, numbers))
         tree = topics.flush().rows
-        if tree.spread_of(keys) * SPREAD_MIN > len(keys):
-            raise DeclinedError
+        if tree.parts_touched(keys) * SPREAD_MIN > len(keys):
+            raise NotColumnarError
         old = tree.rows_at(keys)
         if len(old) < len(keys):
-            raise DeclinedError
-        topics.put_rows(changes.taken(order).applied(old), old)
+            raise NotColumnarError
+        topics.put_rows(changes.selected(order).applied(old), old)
 
 
 Item: TypeAlias = MetadataRecord | RecordRun
 
 
-def items_in(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item]:
+def batch_items(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item]:
     """All records of the verified batch at `position`, in order, as runs if that is faster.
 
     Raises CorruptBatchError, and SchemaError for an invalid record.
     """
     if header.record_count >= COLUMNS_MIN:
-        yield from items_of(read_pieces(buffer, position, header))
+        yield from piece_items(iter_pieces(buffer, position, header))
         return
     for run in read_runs(buffer, position, header):
         for start in range(0, len(run), _DECODED_AT_ONCE):
@@ -147,7 +149,7 @@ def items_in(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item
             yield from [decode_record(record.value or b"")[0] for record in part]
 
 
-def items_of(pieces: Iterable[Piece]) -> Iterator[Item]:
+def piece_items(pieces: Iterable[RecordPiece]) -> Iterator[Item]:
     """All records of these pieces in order, decoded unless they are in runs.
 
     Raises SchemaError if one does not decode.

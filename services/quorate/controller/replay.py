@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
-from quorate.controller.metadata_kinds import SUBJECTS
+from quorate.controller.metadata_kinds import METADATA_KINDS
 from quorate.controller.record_runs import RecordRun
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
     AbortTransactionRecord,
@@ -45,13 +45,13 @@ def _refuse(_delta: MetadataDelta, _record: MetadataRecord) -> None:
 
 _REPLAY: Final[Mapping[type, Replay]] = {
     NoOpRecord: _ignore,
-    **{kind: replay for subject in SUBJECTS for kind, replay in subject.replay.items()},
+    **{kind: replay for subject in METADATA_KINDS for kind, replay in subject.replay.items()},
 }
 _AT: Final[Mapping[type, ReplayAt]] = {
-    kind: replay for subject in SUBJECTS for kind, replay in subject.replay_at.items()
+    kind: replay for subject in METADATA_KINDS for kind, replay in subject.replay_at.items()
 }
 _IN_SLICES: Final[Mapping[type, ReplayInSlices]] = {
-    kind: replay for subject in SUBJECTS for kind, replay in subject.replay_in_slices.items()
+    kind: replay for subject in METADATA_KINDS for kind, replay in subject.replay_in_slices.items()
 }
 
 
@@ -133,7 +133,7 @@ class Replayer:
         A control batch has no records and only advances the position. Raises ReplayError, and
         changes nothing, if the batch is not the next one or contradicts the state.
         """
-        finish(self.replay_in_slices(records, base_offset=base_offset, position=position))
+        run_to_end(self.replay_in_slices(records, base_offset=base_offset, position=position))
 
     def replay_in_slices(
         self, records: Iterable[Item], *, base_offset: Offset, position: LogPosition

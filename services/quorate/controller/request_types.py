@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.controller.authorization.authorizer import Permission
@@ -50,7 +50,7 @@ class WriteRequest:
     has_to_be_true: ClassVar[bool] = True
 
 
-@value
+@value_type
 class Pages:
     """A long reply comes in pages, each of which has the cursor of the next one (`next_cursor`).
 
@@ -71,13 +71,13 @@ class ReadRequest:
     pages: ClassVar[Pages | None] = None
 
 
-class WriteFor(WriteRequest, Generic[W]):
+class WriteRequestOf(WriteRequest, Generic[W]):
     """A write request that is answered with a W."""
 
     __slots__ = ()
 
 
-class ReadFor(ReadRequest, Generic[R]):
+class ReadRequestOf(ReadRequest, Generic[R]):
     """A read request that is answered with an R."""
 
     __slots__ = ()

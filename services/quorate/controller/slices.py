@@ -18,7 +18,7 @@ SORTED_TOGETHER_MAX: Final = 2_000
 Slices: TypeAlias = "Generator[None, None, T]"
 
 
-def finish(slices: Slices[T]) -> T:
+def run_to_end(slices: Slices[T]) -> T:
     """Run all slices without yielding."""
     while True:
         try:
@@ -28,7 +28,7 @@ def finish(slices: Slices[T]) -> T:
             return result
 
 
-def sorted_in_parts(items: Iterable[C]) -> Iterator[C | None]:
+def sorted_in_slices(items: Iterable[C]) -> Iterator[C | None]:
     """All items in sorted order, with a None as a pause after each part is sorted.
 
     Sorting 100,000 items in one step takes 0.1 s, during which no other task runs.

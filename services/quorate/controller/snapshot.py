@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.features.levels import encode_at, metadata_version
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
-from quorate.controller.metadata_kinds import SUBJECTS
+from quorate.controller.metadata_kinds import METADATA_KINDS
 from quorate.controller.record_runs import RecordRun
 from quorate.controller.replay import replay_record
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.records.ids import Offset
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ SLICE_RECORDS: Final = 100
 
 def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """Every record of the snapshot, one at a time."""
-    for subject in SUBJECTS:
+    for subject in METADATA_KINDS:
         yield from (record for record in subject.snapshot(image) if record is not None)
 
 
 def snapshot_slices(image: MetadataImage) -> Iterator[list[bytes]]:
     """The values of the same records, encoded; each list takes a few milliseconds at most."""
     level = metadata_version(image.features)
-    for subject in SUBJECTS:
+    for subject in METADATA_KINDS:
         if subject.snapshot_values is not None:
             yield from subject.snapshot_values(image)
             continue
@@ -60,7 +60,7 @@ class SnapshotLoader:
 
     def add(self, items: Iterable[Item]) -> None:
         """Add the next records. Raises ReplayError for records that cannot be in a snapshot."""
-        finish(self.add_in_slices(items))
+        run_to_end(self.add_in_slices(items))
 
     def add_in_slices(self, items: Iterable[Item]) -> Slices[None]:
         """The same with pauses."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import grpc
 
 from quorate.h2 import grpc_framing
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.h2.grpc_framing import Metadata
@@ -29,7 +29,7 @@ class CallDetails(grpc.HandlerCallDetails):
         self.invocation_metadata = invocation_metadata
 
 
-@value
+@value_type
 class Request:
     """One call as its client has begun it.
 

@@ -5,9 +5,9 @@ handler that processes all of them in a loop finds code and data of each in the 
 
 The call around them is like any other: on a server it has a task, in which its interceptors and its
 servicer run, and which waits for the end of all messages. A servicer whose requests are a
-`HandsOver` may use it, and so may a client whose call is one; on another transport iterators serve
-the same handler (rpc/callback_adapter.py). For the handler of a client's call, requests are its
-replies.
+`CallbackStream` may use it, and so may a client whose call is one; on another transport iterators
+serve the same handler (rpc/callback_adapter.py). For the handler of a client's call, requests are
+its replies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from quorate.h2 import grpc_framing
-from quorate.h2.message_buffer import IN_A_TURN
+from quorate.h2.message_buffer import MESSAGES_PER_ITERATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import grpc
 
     from quorate.h2.fair_queue import Scheduler, Step
-    from quorate.h2.message_buffer import Inbox
+    from quorate.h2.message_buffer import MessageBuffer
 
 # Bytes: messages are passed together up to the first that reaches this total.
 RUN_BYTES: Final = 16 * 1024
@@ -35,11 +35,11 @@ RUN_BYTES: Final = 16 * 1024
 _MESSAGE_S: Final = 0.00002
 
 
-class Door(Protocol):
+class StreamWriter(Protocol):
     """The stream writer: what a handler may call on its stream."""
 
     def reply(self, message: Any) -> bool:  # noqa: ANN401 - a message of any service
-        """Send a message. False if there is no space for another yet: `Taker.drained` follows."""
+        """Send a message. False if no space is left: `StreamHandler.on_writable` follows."""
         ...
 
     def resume(self) -> None:
@@ -55,51 +55,51 @@ class Door(Protocol):
         ...
 
 
-class Taker(Protocol):
+class StreamHandler(Protocol):
     """The handler of one stream by callback.
 
     No method waits, and all are called on the event loop; an exception ends the call.
     """
 
-    def begin(self, door: Door) -> None:
+    def begin(self, stream_writer: StreamWriter) -> None:
         """The stream has begun."""
         ...
 
-    def room(self) -> int:
+    def capacity(self) -> int:
         """The number of messages that it accepts now. After 0, `Door.resume` announces more."""
         ...
 
-    def received(self, messages: list[Any]) -> None:
+    def on_messages(self, messages: list[Any]) -> None:
         """Take the next messages, at least one; all but the last have less than RUN_BYTES in total.
 
         Raises ValueError for the first invalid message; those before it are processed.
         """
         ...
 
-    def broken(self, error: ValueError) -> None:
+    def on_invalid_message(self, error: ValueError) -> None:
         """Note that the next message is invalid, so that it and later ones are not processed."""
         ...
 
-    def half_closed(self) -> None:
+    def on_half_close(self) -> None:
         """Note that no more messages will come."""
         ...
 
-    def drained(self) -> None:
+    def on_writable(self) -> None:
         """Note that there is space for replies again."""
         ...
 
 
-class HandsOver(ABC):
+class CallbackStream(ABC):
     """The messages of a call, by callback for handlers that support it."""
 
     __slots__ = ()
 
     @abstractmethod
-    async def hand_to(self, taker: Taker) -> None:
+    async def deliver_to(self, stream_handler: StreamHandler) -> None:
         """Pass each message to the handler as it arrives, until the handler has finished."""
 
 
-class HandsOverSome(HandsOver):
+class FilterableCallbackStream(CallbackStream):
     """The messages of a server's call, which may be authorized first."""
 
     __slots__ = ()
@@ -110,11 +110,11 @@ class HandsOverSome(HandsOver):
         """True if a complete message has arrived, so that receiving it does not wait."""
 
     @abstractmethod
-    def only_while(self, is_wanted: Callable[[Any], bool]) -> None:
+    def stop_unless(self, is_wanted: Callable[[Any], bool]) -> None:
         """End before the first message for which `is_wanted` is false."""
 
 
-class HotCall(Protocol):
+class StreamCall(Protocol):
     """The part of a call that its stream uses."""
 
     def send(self, message: Any) -> bool: ...  # noqa: ANN401 - a message of any service
@@ -122,37 +122,37 @@ class HotCall(Protocol):
     def fail(self, code: grpc.StatusCode, words: str) -> None: ...
 
 
-class HotStream:
+class CallbackDispatcher:
     """The messages of one call in transit to a handler, a bounded number per turn."""
 
     __slots__ = (
         "_call",
         "_decode",
         "_ended",
-        "_inbox",
         "_is_blocked",
         "_is_due",
         "_is_taking",
         "_is_wanted",
         "_left",
+        "_message_buffer",
         "_message_s",
         "_scheduler",
-        "_taker",
+        "_stream_handler",
     )
 
     def __init__(
         self,
-        call: HotCall,
+        call: StreamCall,
         scheduler: Scheduler,
-        inbox: Inbox,
-        taker: Taker,
+        message_buffer: MessageBuffer,
+        stream_handler: StreamHandler,
         decode: Callable[[bytes], Any] | None,
         is_wanted: Callable[[Any], bool] | None,
     ) -> None:
         self._call = call
         self._scheduler = scheduler
-        self._inbox = inbox
-        self._taker = taker
+        self._message_buffer = message_buffer
+        self._stream_handler = stream_handler
         self._decode = decode
         self._is_wanted = is_wanted
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -166,14 +166,14 @@ class HotStream:
     async def run(self) -> None:
         """Pass messages until the handler has finished."""
         self._is_taking = True
-        self._inbox.watch(self._news)
+        self._message_buffer.set_listener(self._news)
         try:
-            self._taker.begin(self)
+            self._stream_handler.begin(self)
             self._news()
             await self._ended
         finally:
             self._is_taking = self._is_blocked = False
-            self._inbox.watch(None)
+            self._message_buffer.set_listener(None)
 
     # --- in ---------------------------------------------------------------------------------------
 
@@ -188,13 +188,13 @@ class HotStream:
         self._is_due = False
         if not self._is_taking:
             return False
-        self._left = IN_A_TURN
+        self._left = MESSAGES_PER_ITERATION
         is_late = False
         try:
             is_late = self._take(until_s)
         except ValueError as error:
             self._is_taking = False
-            self._taker.broken(error)
+            self._stream_handler.on_invalid_message(error)
         except grpc_framing.OversizedError as error:
             self._is_taking = False
             self._call.fail(error.code, str(error))
@@ -202,22 +202,22 @@ class HotStream:
         except Exception as error:
             self.finish(error)
         finally:
-            self._inbox.settle()
+            self._message_buffer.update_window()
         self._is_due = self._is_taking and (is_late or not self._left)
         return self._is_due
 
     def _take(self, until_s: float) -> bool:
         """Take messages; True if the time has ended it."""
-        taker, inbox = self._taker, self._inbox
+        taker, inbox = self._stream_handler, self._message_buffer
         begun_s = time.perf_counter()
-        while self._left and (room := taker.room()):
+        while self._left and (room := taker.capacity()):
             messages: list[Any] = []
             try:
                 is_over = self._take_run(messages, self._run_max(room, until_s - begun_s))
             finally:
                 # Messages before an invalid one are passed on.
                 if messages:
-                    taker.received(messages)
+                    taker.on_messages(messages)
             if is_over:
                 self._half_close()
                 return False
@@ -239,7 +239,7 @@ class HotStream:
 
     def _take_run(self, messages: list[Any], count: int) -> bool:
         """Take up to `count` messages; return whether no more wanted ones will come."""
-        inbox, decode, is_wanted = self._inbox, self._decode, self._is_wanted
+        inbox, decode, is_wanted = self._message_buffer, self._decode, self._is_wanted
         size = 0
         while len(messages) < count and size < RUN_BYTES:
             data = inbox.take()
@@ -255,7 +255,7 @@ class HotStream:
 
     def _half_close(self) -> None:
         self._is_taking = False
-        self._taker.half_closed()
+        self._stream_handler.on_half_close()
 
     # --- called by the handler --------------------------------------------------------------------
 
@@ -280,8 +280,8 @@ class HotStream:
         else:
             self._ended.set_exception(error)
 
-    def drained(self) -> None:
+    def on_writable(self) -> None:
         """Notify the handler that waited for space."""
         if self._is_blocked:
             self._is_blocked = False
-            self._taker.drained()
+            self._stream_handler.on_writable()

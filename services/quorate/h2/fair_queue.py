@@ -19,7 +19,7 @@ from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-from quorate.h2.start_time_fair_queue import Turns
+from quorate.h2.start_time_fair_queue import StartTimeFairQueue
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -80,11 +80,18 @@ UNSHARED: Final = _Unshared()
 class _Client:
     """One address, and the time that its connections used."""
 
-    __slots__ = ("flow_count", "is_waiting", "recent_s", "since_s", "turns", "used_s")
+    __slots__ = (
+        "flow_count",
+        "is_waiting",
+        "recent_s",
+        "since_s",
+        "start_time_fair_queue",
+        "used_s",
+    )
 
     def __init__(self) -> None:
         self.used_s = 0.0
-        self.turns: Turns[Flow] = Turns()
+        self.start_time_fair_queue: StartTimeFairQueue[Flow] = StartTimeFairQueue()
         self.is_waiting = False
         self.flow_count = 0
         # Seconds used since then, plus earlier use, which is halved per window.
@@ -115,7 +122,7 @@ class FairQueue:
         self._budget_s = budget_s
         self.clock = clock
         self._clients: dict[str, _Client] = {}
-        self._turns: Turns[_Client] = Turns()
+        self._start_time_fair_queue: StartTimeFairQueue[_Client] = StartTimeFairQueue()
         self._preferred: deque[tuple[Flow, Step]] = deque()
         self._left_s = budget_s
         self._preferred_left_s = _PREFERRED_S
@@ -180,8 +187,8 @@ class FairQueue:
         self._left_s = max(self._left_s - seconds, -debt_max_s)
         client = flow.client
         client.note(seconds, self.clock())
-        self._turns.charge(client, seconds, debt_max_s)
-        client.turns.charge(flow, seconds, debt_max_s)
+        self._start_time_fair_queue.charge(client, seconds, debt_max_s)
+        client.start_time_fair_queue.charge(flow, seconds, debt_max_s)
 
     def wait(self, flow: Flow, step: Step) -> None:
         """Run a step as soon as it is this connection's turn."""
@@ -196,10 +203,10 @@ class FairQueue:
         client = flow.client
         if flow.steps and not flow.is_waiting:
             flow.is_waiting = True
-            client.turns.add(flow)
-        if client.turns and not client.is_waiting:
+            client.start_time_fair_queue.add(flow)
+        if client.start_time_fair_queue and not client.is_waiting:
             client.is_waiting = True
-            self._turns.add(client)
+            self._start_time_fair_queue.add(client)
 
     def _arm(self) -> None:
         if not self._is_armed:
@@ -216,13 +223,13 @@ class FairQueue:
             if not self._is_first(flow) or self._work(flow, step):
                 # The rest waits like a client's work.
                 self.wait(flow, step)
-        while self._turns:
-            client = self._turns.first()
-            flow = client.turns.first()
+        while self._start_time_fair_queue:
+            client = self._start_time_fair_queue.first()
+            flow = client.start_time_fair_queue.first()
             if not self.admits(flow):
                 break
-            self._turns.take(client)
-            client.turns.take(flow)
+            self._start_time_fair_queue.take(client)
+            client.start_time_fair_queue.take(flow)
             client.is_waiting = flow.is_waiting = False
             step = flow.steps.popleft()
             try:
@@ -230,7 +237,7 @@ class FairQueue:
                     flow.steps.append(step)
             finally:
                 self._line_up(flow)
-        if self._turns or self._preferred or self._left_s < 0:
+        if self._start_time_fair_queue or self._preferred or self._left_s < 0:
             self._arm()
 
     def _work(self, flow: Flow, step: Step) -> bool:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 # Messages that one call may receive or send without yielding: a window holds thousands of small
 # ones.
-IN_A_TURN: Final = 64
+MESSAGES_PER_ITERATION: Final = 64
 
 
 class IncompleteError(grpc_framing.OversizedError):
     """The sender has ended in the middle of a message."""
 
 
-class Inbox:
+class MessageBuffer:
     """The receive buffer of a call.
 
     Its sender gets a window, and for a message that a reader waits for as much as the message
@@ -65,7 +65,7 @@ class Inbox:
         self._waiter: asyncio.Future[None] | None = None
         self._news_of: Callable[[], None] | None = None
 
-    def watch(self, news: Callable[[], None] | None) -> None:
+    def set_listener(self, news: Callable[[], None] | None) -> None:
         """Call `news` whenever data has arrived, for readers that do not wait in `next`."""
         self._news_of = news
 
@@ -97,8 +97,8 @@ class Inbox:
     def take(self) -> bytes | None:
         """Return the next message; None if it is incomplete.
 
-        Raises OversizedError, IncompleteError. The sender's window grows only when `settle` is
-        called.
+        Raises OversizedError, IncompleteError. The sender's window grows only when `update_window`
+        is called.
         """
         reader = self._reader
         message = reader.take()
@@ -116,7 +116,7 @@ class Inbox:
             raise IncompleteError(grpc.StatusCode.INTERNAL, "the last message is incomplete")
         return None
 
-    def settle(self) -> None:
+    def update_window(self) -> None:
         """Grant the sender a window for what was taken."""
         size = self._unsettled
         if size:
@@ -129,16 +129,16 @@ class Inbox:
 
         Raises OversizedError, IncompleteError.
         """
-        if self._in_turn == IN_A_TURN:
+        if self._in_turn == MESSAGES_PER_ITERATION:
             self._in_turn = 0
             await asyncio.sleep(0)
         self._in_turn += 1
         while (message := self.take()) is None:
             if self._has_all:
                 return None
-            self.settle()
+            self.update_window()
             await self._news()
-        self.settle()
+        self.update_window()
         return message
 
     async def _news(self) -> None:

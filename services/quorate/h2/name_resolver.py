@@ -16,7 +16,7 @@ from collections import OrderedDict, deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -46,7 +46,7 @@ class NoSuchNameError(NameLookupError):
     """The name provably does not exist: a DNS server has denied it for each address family."""
 
 
-@value
+@value_type
 class _Taken:
     """A name that a thread looks up, and whether its last lookup failed."""
 

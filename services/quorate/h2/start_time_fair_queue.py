@@ -20,7 +20,7 @@ class Share(Protocol):
 S = TypeVar("S", bound=Share)
 
 
-class Turns(Generic[S]):
+class StartTimeFairQueue(Generic[S]):
     """The participants that have work; the one with the least used time is first."""
 
     __slots__ = ("_count", "_heap", "now_s")

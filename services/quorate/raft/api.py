@@ -11,7 +11,7 @@ from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.ids import (
     CallId,
     ClusterId,
@@ -24,7 +24,7 @@ from quorate.records.ids import (
     ReplicaKey,
     ReplyToken,
 )
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from quorate.raft.identity.rival_leader import Rival
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         SnapshotInfo,
         VotersAt,
     )
-    from quorate.raft.trace_events import Note
+    from quorate.raft.trace_events import TraceEvent
     from quorate.records.control import ControlRecord
     from quorate.records.voters import Endpoint, VoterSet
 
@@ -55,7 +55,7 @@ def check_quorum_timeout_ms(fetch_timeout_ms: int) -> Millis:
     return Millis(fetch_timeout_ms * 3 // 2)
 
 
-@named_value
+@keyword_value_type
 class RaftConfig:
     """Identity of this replica, and Kafka's `controller.quorum.*` settings, in ms and bytes."""
 
@@ -90,7 +90,7 @@ class RaftConfig:
         return check_quorum_timeout_ms(self.fetch_timeout_ms)
 
 
-@named_value
+@keyword_value_type
 class RecoveredState:
     """State that storage recovered from the disk; everything in it is durable.
 
@@ -116,7 +116,7 @@ class RecoveredState:
 # --- events: facts ------------------------------------------------------------------------------
 
 
-class CallFailure(Enum):
+class RequestFailure(Enum):
     """Reason for a missing response to a request of this replica."""
 
     TIMED_OUT = "timed out"
@@ -125,34 +125,34 @@ class CallFailure(Enum):
     IGNORED = "its answer is ignored"
 
 
-@value
+@value_type
 class RequestReceived:
     token: ReplyToken
     request: Request
 
 
-@value
-class CallerGone:
+@value_type
+class CallerDisconnected:
     """The caller of `token` disconnected: its parked Fetch or read no longer needs a reply."""
 
     token: ReplyToken
 
 
-@value
+@value_type
 class ResponseReceived:
     call: CallId
-    response: PeerResponse | CallFailure
+    response: PeerResponse | RequestFailure
 
 
-@value
-class ProbeAnswered:
+@value_type
+class ProbeCompleted:
     """A plain TCP connect to the leader ended; `refused` is set for ECONNREFUSED, nothing else."""
 
     call: CallId
     refused: bool
 
 
-@value
+@value_type
 class RecordsProposed:
     """One encoded batch; `epoch` fences a controller that does not know that it lost leadership.
 
@@ -165,7 +165,7 @@ class RecordsProposed:
     batch: ProposedBatch
 
 
-@value
+@value_type
 class ReadRequested:
     """A linearizable read began. Answered by SendReply(token, ReadResponse).
 
@@ -175,7 +175,7 @@ class ReadRequested:
     token: ReplyToken
 
 
-@value
+@value_type
 class LogFlushed:
     """Everything below `end` is on the disk; ignored unless `generation` is the newest."""
 
@@ -183,7 +183,7 @@ class LogFlushed:
     generation: int
 
 
-@value
+@value_type
 class LogTruncated:
     """The log now ends at `to`, durably. No event may come between TruncateLog and this one."""
 
@@ -191,7 +191,7 @@ class LogTruncated:
     generation: int
 
 
-@value
+@value_type
 class TruncationRefused:
     """The log cannot be truncated there and is unchanged: no batch begins at that offset."""
 
@@ -199,7 +199,7 @@ class TruncationRefused:
     reason: str
 
 
-@value
+@value_type
 class SnapshotStored:
     """The state machine's own snapshot is durable, never beyond the flushed end.
 
@@ -209,7 +209,7 @@ class SnapshotStored:
     snapshot: SnapshotInfo
 
 
-@value
+@value_type
 class SnapshotChecked:
     """Result of CheckSnapshot: `damage` is the reason why it must not be served, or None."""
 
@@ -217,7 +217,7 @@ class SnapshotChecked:
     damage: str | None
 
 
-@named_value
+@keyword_value_type
 class SnapshotInstalled:
     """A fetched snapshot is verified and durable, and the log restarts at its end."""
 
@@ -227,7 +227,7 @@ class SnapshotInstalled:
     kraft_version: int
 
 
-@value
+@value_type
 class SnapshotRefused:
     """A fetched snapshot failed verification; it has been deleted."""
 
@@ -235,7 +235,7 @@ class SnapshotRefused:
     reason: str
 
 
-@value
+@value_type
 class LogCleaned:
     """Old segments and snapshots are deleted; `snapshots` are those that remain, oldest first."""
 
@@ -243,7 +243,7 @@ class LogCleaned:
     snapshots: tuple[SnapshotInfo, ...]
 
 
-@value
+@value_type
 class StateMachineProgress:
     """Readiness of the state machine: `ready` if this replica could lead now.
 
@@ -253,38 +253,38 @@ class StateMachineProgress:
     ready: bool
 
 
-@value
-class BrokersSupport:
+@value_type
+class BrokerKRaftVersions:
     """The highest kraft.version that every registered broker can read; None without brokers."""
 
     kraft_version_max: int | None
 
 
-@value
+@value_type
 class ResignRequested:
     """The shell requests another leader: the disk is nearly full, or a read found damage."""
 
     reason: str
-    cause: Cause = Cause.LOG_DAMAGED
+    cause: RoleChangeCause = RoleChangeCause.LOG_DAMAGED
 
 
-@value
+@value_type
 class ShutdownRequested:
     """Transfer leadership, then stop: ShutdownComplete follows."""
 
     timeout_ms: Millis
 
 
-@value
+@value_type
 class TimerFired:
     """The wake-up arrived. Early, late and duplicate firings are harmless."""
 
 
 Event: TypeAlias = (
     RequestReceived
-    | CallerGone
+    | CallerDisconnected
     | ResponseReceived
-    | ProbeAnswered
+    | ProbeCompleted
     | RecordsProposed
     | ReadRequested
     | LogFlushed
@@ -296,7 +296,7 @@ Event: TypeAlias = (
     | SnapshotRefused
     | LogCleaned
     | StateMachineProgress
-    | BrokersSupport
+    | BrokerKRaftVersions
     | ResignRequested
     | ShutdownRequested
     | TimerFired
@@ -306,7 +306,7 @@ Event: TypeAlias = (
 # --- effects: imperatives -------------------------------------------------------------------------
 
 
-@value
+@value_type
 class ProposedBatch:
     """A batch as the proposer encoded it; the shell stamps base offset and epoch when it appends.
 
@@ -317,14 +317,14 @@ class ProposedBatch:
     record_count: int
 
 
-@value
+@value_type
 class ControlBatch:
     """Control records of the core itself; the shell encodes them and fills in the timestamp."""
 
     records: tuple[ControlRecord, ...]
 
 
-@value
+@value_type
 class SaveElection:
     """A barrier: durable before any later effect begins."""
 
@@ -333,7 +333,7 @@ class SaveElection:
     voters: VoterSet
 
 
-@value
+@value_type
 class AppendToLog:
     """Write at the end of the log, without waiting for the disk: answered by LogFlushed.
 
@@ -345,7 +345,7 @@ class AppendToLog:
     payload: ProposedBatch | ControlBatch | FetchedBatches
 
 
-@value
+@value_type
 class TruncateLog:
     """A barrier: waits for the flush in flight, durable before the next append.
 
@@ -357,7 +357,7 @@ class TruncateLog:
     generation: int
 
 
-@value
+@value_type
 class WriteSnapshotChunk:
     """Write bytes of a snapshot that is being fetched; position 0 restarts the file."""
 
@@ -366,7 +366,7 @@ class WriteSnapshotChunk:
     data: bytes
 
 
-@named_value
+@keyword_value_type
 class InstallSnapshot:
     """Check the fetched file, make it durable, restart the log at its end.
 
@@ -379,7 +379,7 @@ class InstallSnapshot:
     kraft_version: int = 0
 
 
-@value
+@value_type
 class CheckSnapshot:
     """Read a stored snapshot to its end, concurrently with all other work.
 
@@ -390,20 +390,20 @@ class CheckSnapshot:
     snapshot_id: OffsetAndEpoch
 
 
-@value
-class ForgetRememberedEnd:
+@value_type
+class EndHealing:
     """Healing has ended (rule `damaged_voter_heals`): the remembered end may be deleted."""
 
 
-@value
-class VoteAgain:
+@value_type
+class EndAbstention:
     """Abstention has ended: its file may be deleted. Durable before any later vote.
 
     See rule `empty_log_abstains`.
     """
 
 
-@value
+@value_type
 class SaveRival:
     """A barrier: make durable that another quorum of this cluster was found.
 
@@ -413,7 +413,7 @@ class SaveRival:
     rival: Rival
 
 
-@value
+@value_type
 class Peer:
     """Destination of a request; bootstrap servers have negative ids, -2 downwards."""
 
@@ -422,7 +422,7 @@ class Peer:
     port: int
 
 
-@value
+@value_type
 class SendRequest:
     """Answered by ResponseReceived(call, ...) at most once; the core has its own timeout."""
 
@@ -431,9 +431,9 @@ class SendRequest:
     request: PeerRequest
 
 
-@value
+@value_type
 class ProbeLeader:
-    """Try a plain TCP connect and report in ProbeAnswered if it was refused.
+    """Try a plain TCP connect and report in ProbeCompleted if it was refused.
 
     See rule `early_suspicion`.
     """
@@ -442,7 +442,7 @@ class ProbeLeader:
     to: Peer
 
 
-@value
+@value_type
 class SendReply:
     """Send a response. A Fetch response has a range of the log, which the shell reads now."""
 
@@ -450,7 +450,7 @@ class SendReply:
     response: Response
 
 
-@named_value
+@keyword_value_type
 class PublishProgress:
     """Report a change to the state machine and the status.
 
@@ -466,7 +466,7 @@ class PublishProgress:
     high_watermark: Offset | None
 
 
-@value
+@value_type
 class ShutdownComplete:
     """The process may exit: leadership is transferred, or, if not `in_time`, time ran out."""
 
@@ -480,8 +480,8 @@ Effect: TypeAlias = (
     | WriteSnapshotChunk
     | InstallSnapshot
     | CheckSnapshot
-    | ForgetRememberedEnd
-    | VoteAgain
+    | EndHealing
+    | EndAbstention
     | SaveRival
     | SendRequest
     | ProbeLeader
@@ -491,13 +491,13 @@ Effect: TypeAlias = (
 )
 
 
-@value
+@value_type
 class Update:
     """Effects, next wake-up and notes of one step."""
 
     effects: tuple[Effect, ...]
     wake_at_ms: Millis | None
-    notes: tuple[Note, ...] = field(default=())
+    trace: tuple[TraceEvent, ...] = field(default=())
 
 
 class Random(Protocol):

@@ -11,16 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, assert_never
 
 from quorate.raft.api import (
-    BrokersSupport,
-    CallerGone,
-    CallFailure,
+    BrokerKRaftVersions,
+    CallerDisconnected,
     Event,
     LogCleaned,
     LogFlushed,
     LogTruncated,
-    ProbeAnswered,
+    ProbeCompleted,
     ReadRequested,
     RecordsProposed,
+    RequestFailure,
     RequestReceived,
     ResignRequested,
     ResponseReceived,
@@ -34,21 +34,21 @@ from quorate.raft.api import (
     TruncationRefused,
     Update,
 )
-from quorate.raft.describe_quorum import api_versions, describe, remarks
-from quorate.raft.election.campaign import Elections
-from quorate.raft.election.epoch_announcements import Announcements
-from quorate.raft.election.epoch_guard import Believing
-from quorate.raft.election.failure_detector import Suspecting
-from quorate.raft.election.leader_discovery import Finding
-from quorate.raft.election.leader_updates import Learning
-from quorate.raft.election.pre_vote_leases import Promises
-from quorate.raft.election.transitions import Becoming
-from quorate.raft.election.vote_handler import Voting
-from quorate.raft.graceful_shutdown import Stopping
-from quorate.raft.identity.single_voter_guard import Rivalry
-from quorate.raft.initialization import start
-from quorate.raft.last_contact import Hearing
-from quorate.raft.membership.requests import Membership
+from quorate.raft.describe_quorum import api_versions, describe, status_warnings
+from quorate.raft.election.campaign import Campaign
+from quorate.raft.election.epoch_announcements import EpochAnnouncements
+from quorate.raft.election.epoch_guard import EpochGuard
+from quorate.raft.election.failure_detector import LeaderFailureDetector
+from quorate.raft.election.leader_discovery import LeaderDiscovery
+from quorate.raft.election.leader_updates import LeaderUpdates
+from quorate.raft.election.pre_vote_leases import PreVoteLeases
+from quorate.raft.election.transitions import RoleTransitions
+from quorate.raft.election.vote_handler import VoteHandler
+from quorate.raft.graceful_shutdown import GracefulShutdown
+from quorate.raft.identity.single_voter_guard import SingleVoterGuard
+from quorate.raft.initialization import initialize
+from quorate.raft.last_contact import LastContact
+from quorate.raft.membership.requests import MembershipRequests
 from quorate.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
@@ -72,22 +72,22 @@ from quorate.raft.messages import (
     VoteResponse,
 )
 from quorate.raft.replica import Replica
-from quorate.raft.replication.follower import Following
-from quorate.raft.replication.leader import Leading
-from quorate.raft.replication.leader_contact import Contact
-from quorate.raft.replication.read_index import Reads
-from quorate.raft.request_manager import CallKind
+from quorate.raft.replication.follower import FollowerReplication
+from quorate.raft.replication.leader import LeaderReplication
+from quorate.raft.replication.leader_contact import LeaderContact
+from quorate.raft.replication.read_index import ReadIndex
+from quorate.raft.request_manager import RequestKind
 from quorate.raft.roles import Leader
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 
 if TYPE_CHECKING:
     from quorate.raft.api import Peer, RaftConfig, Random, RecoveredState
     from quorate.raft.messages import PeerResponse
-    from quorate.raft.request_manager import Call
+    from quorate.raft.request_manager import InFlightRequest
     from quorate.records.ids import Millis, Offset, OffsetAndEpoch
 
 # Events that report the actual state of the log on the disk.
-_FROM_THE_DISK: Final = (LogTruncated, TruncationRefused, SnapshotInstalled)
+_LOG_REPLACED_EVENTS: Final = (LogTruncated, TruncationRefused, SnapshotInstalled)
 
 
 class RaftCore:
@@ -105,35 +105,49 @@ class RaftCore:
         See rule `one_process_per_voter`.
         """
         self.replica = r = Replica(config, recovered, random)
-        self.hearing = Hearing(r)
-        self.believing = Believing(r)
-        self.becoming = Becoming(r, self.hearing)
-        self.rivalry = Rivalry(r, self.becoming)
-        self.learning = Learning(r, self.becoming, self.rivalry)
-        self.suspecting = Suspecting(r, self.becoming)
-        promises = Promises(r)
-        self.voting = Voting(r, self.becoming, self.believing, self.suspecting, promises)
-        self.elections = Elections(r, self.becoming, self.learning, self.suspecting, promises)
-        contact = Contact(r, self.learning, self.suspecting, self.hearing)
-        self.following = Following(r, contact, incarnation)
-        self.finding = Finding(r, self.learning, self.following)
-        self.reads = Reads(r)
-        self.leading = Leading(r, self.becoming, self.believing, self.reads)
-        self.announcements = Announcements(r, self.learning, self.believing, self.leading)
-        self.membership = Membership(r, self.learning, self.leading)
-        self.stopping = Stopping(r, self.becoming, self.leading, self.hearing)
+        self.last_contact = LastContact(r)
+        self.epoch_guard = EpochGuard(r)
+        self.transitions = RoleTransitions(r, self.last_contact)
+        self.single_voter_guard = SingleVoterGuard(r, self.transitions)
+        self.leader_updates = LeaderUpdates(r, self.transitions, self.single_voter_guard)
+        self.leader_failure_detector = LeaderFailureDetector(r, self.transitions)
+        promises = PreVoteLeases(r)
+        self.vote_handler = VoteHandler(
+            r, self.transitions, self.epoch_guard, self.leader_failure_detector, promises
+        )
+        self.campaign = Campaign(
+            r, self.transitions, self.leader_updates, self.leader_failure_detector, promises
+        )
+        contact = LeaderContact(
+            r, self.leader_updates, self.leader_failure_detector, self.last_contact
+        )
+        self.follower_replication = FollowerReplication(r, contact, incarnation)
+        self.leader_discovery = LeaderDiscovery(r, self.leader_updates, self.follower_replication)
+        self.read_index = ReadIndex(r)
+        self.leader_replication = LeaderReplication(
+            r, self.transitions, self.epoch_guard, self.read_index
+        )
+        self.epoch_announcements = EpochAnnouncements(
+            r, self.leader_updates, self.epoch_guard, self.leader_replication
+        )
+        self.membership_requests = MembershipRequests(
+            r, self.leader_updates, self.leader_replication
+        )
+        self.graceful_shutdown = GracefulShutdown(
+            r, self.transitions, self.leader_replication, self.last_contact
+        )
 
     def start(self, now_ms: Millis) -> Update:
         """Assume the role that the recovered state requires; called once, before the first step."""
         self.replica.timers.now = now_ms
-        start(self.replica, self.becoming)
-        self.following.installing.check_healed()
+        initialize(self.replica, self.transitions)
+        self.follower_replication.snapshot_installer.finish_healing_if_caught_up()
         return self._finish()
 
     def step(self, event: Event, now_ms: Millis) -> Update:
         """Handle `event` and return the effects. `now_ms` is monotonic and never decreases."""
         self.replica.timers.now = now_ms
-        if isinstance(event, _FROM_THE_DISK):
+        if isinstance(event, _LOG_REPLACED_EVENTS):
             # No timer may act on a log that has been replaced.
             self._handle(event)
             self._expire()
@@ -143,7 +157,7 @@ class RaftCore:
         return self._finish()
 
     @property
-    def hears_leader(self) -> bool:
+    def has_live_leader(self) -> bool:
         """True if it leads, or follows a leader that responds and is not contradicting.
 
         See rule `leader_contradiction`. False while there is another quorum of its cluster: neither
@@ -154,36 +168,43 @@ class RaftCore:
             return False
         if isinstance(r.role, Leader):
             return True
-        return self.suspecting.hears_leader() and r.contradictions.standing(r.epoch) is None
+        return (
+            self.leader_failure_detector.has_live_leader()
+            and r.leader_contradictions.unresolved(r.epoch) is None
+        )
 
     @property
-    def told_high_watermark(self) -> Offset | None:
+    def known_high_watermark(self) -> Offset | None:
         """The high watermark reported by a leader, or known as leader, since the process start.
 
         None before that: the disk does not show what was committed in the meantime.
         """
-        ends, role = self.replica.ends, self.replica.role
-        return ends.known(role) if isinstance(role, Leader) else ends.told_high_watermark
+        ends, role = self.replica.commit_state, self.replica.role
+        return (
+            ends.reportable_high_watermark(role)
+            if isinstance(role, Leader)
+            else ends.reported_high_watermark
+        )
 
     @property
     def may_append_voters(self) -> bool:
         """True while the next timer may append a voter set, after all that is proposed before."""
-        return self.membership.may_append
+        return self.membership_requests.may_append
 
     def servers(self) -> list[Peer]:
         """The voters and bootstrap servers that could know the leader."""
-        return self.finding.targets()
+        return self.leader_discovery.discovery_targets()
 
     def pinned_snapshots(self) -> frozenset[OffsetAndEpoch]:
         """The snapshots that other replicas are fetching, which cleaning must keep.
 
         See rule `snapshot_pinning`.
         """
-        return self.leading.offering.pinned()
+        return self.leader_replication.snapshot_server.pinned_snapshots()
 
-    def remarks(self) -> list[str]:
+    def status_warnings(self) -> list[str]:
         """Status warnings of this replica, for operators."""
-        return remarks(self.replica, self.voting.refusals)
+        return status_warnings(self.replica, self.vote_handler.vote_rejections)
 
     # --- events -----------------------------------------------------------------------------------
 
@@ -192,80 +213,83 @@ class RaftCore:
             case RequestReceived():
                 self._handle_request(event)
             case ResponseReceived(call=call_id, response=response):
-                call = self.replica.calls.close(call_id)
+                call = self.replica.request_manager.complete(call_id)
                 if call is not None:
                     self._handle_answer(call, response)
             case LogFlushed():
                 self._handle_flushed(event)
             case RecordsProposed():
-                self.leading.propose(event)
+                self.leader_replication.propose(event)
             case TimerFired():
                 # The shell has proposed all earlier decisions before this: see `may_append_voters`.
-                self.membership.advance()
+                self.membership_requests.advance()
             case _:
                 self._handle_rare(event)
 
     def _handle_rare(self, event: Event) -> None:
         r = self.replica
         match event:
-            case CallerGone(token=token):
-                self.leading.caller_gone(token)
-            case ProbeAnswered():
-                self.suspecting.handle_probe(event)
+            case CallerDisconnected(token=token):
+                self.leader_replication.caller_gone(token)
+            case ProbeCompleted():
+                self.leader_failure_detector.on_probe_result(event)
             case ReadRequested(token=token):
-                if self.reads.begin(token) and isinstance(r.role, Leader):
-                    self.leading.serving.release_voters(r.role)
+                if self.read_index.begin(token) and isinstance(r.role, Leader):
+                    self.leader_replication.fetch_responder.flush_parked_voters(r.role)
             case SnapshotStored(snapshot=snapshot):
                 assert snapshot.snapshot_id.offset <= min(r.high_watermark, r.log.flushed)
                 r.log.store_snapshot(snapshot)
-                self.leading.offering.stored(snapshot.snapshot_id)
+                self.leader_replication.snapshot_server.on_snapshot_stored(snapshot.snapshot_id)
             case SnapshotChecked():
-                self.leading.offering.handle_checked(event)
+                self.leader_replication.snapshot_server.on_verified(event)
             case LogTruncated():
-                self.following.handle_truncated(event)
+                self.follower_replication.handle_truncated(event)
             case TruncationRefused():
-                self.following.handle_truncation_refused(event)
+                self.follower_replication.handle_truncation_refused(event)
             case SnapshotInstalled():
-                self.following.installing.handle_installed(event)
-                self.leading.offering.prune()
+                self.follower_replication.snapshot_installer.handle_installed(event)
+                self.leader_replication.snapshot_server.prune()
             case SnapshotRefused():
-                self.following.installing.handle_refused(event)
+                self.follower_replication.snapshot_installer.handle_refused(event)
             case LogCleaned(log_start=log_start, snapshots=snapshots):
                 r.log.cleaned(log_start, snapshots)
-                self.leading.offering.prune()
+                self.leader_replication.snapshot_server.prune()
             case StateMachineProgress(ready=ready):
-                r.readiness.is_loaded = ready
-            case BrokersSupport(kraft_version_max=newest):
-                self.membership.upgrading.brokers_support = newest
+                r.leader_eligibility.is_loaded = ready
+            case BrokerKRaftVersions(kraft_version_max=newest):
+                self.membership_requests.kraft_version_upgrade.brokers_max_kraft_version = newest
             case ResignRequested(reason=reason, cause=cause):
-                self.leading.resign(cause, reason)
+                self.leader_replication.resign(cause, reason)
             case ShutdownRequested(timeout_ms=timeout_ms):
-                self.stopping.begin(timeout_ms)
+                self.graceful_shutdown.begin(timeout_ms)
             case _:
                 raise AssertionError(event)
 
     def _handle_request(self, event: RequestReceived) -> None:
         r = self.replica
         token, request = event.token, event.request
-        refusal = self.rivalry.refusal(request)
+        refusal = self.single_voter_guard.refusal(request)
         if refusal is not None:
             r.out.reply(token, refusal)
             return
-        self.hearing.hear(request)
+        self.last_contact.on_request(request)
         match request:
             case FetchRequest():
-                self.leading.handle_fetch(token, request)
+                self.leader_replication.handle_fetch(token, request)
             case FetchSnapshotRequest():
-                r.out.reply(token, self.leading.handle_fetch_snapshot(request))
+                r.out.reply(token, self.leader_replication.handle_fetch_snapshot(request))
             case VoteRequest():
-                r.out.reply(token, self.voting.handle_vote(request))
+                r.out.reply(token, self.vote_handler.handle_vote(request))
             case BeginQuorumEpochRequest():
-                r.out.reply(token, self.announcements.handle_begin(request))
+                r.out.reply(token, self.epoch_announcements.handle_begin(request))
             case EndQuorumEpochRequest():
-                r.out.reply(token, self.announcements.handle_end(request))
+                r.out.reply(token, self.epoch_announcements.handle_end(request))
             case DescribeQuorumRequest():
-                adding, refusals = self.membership.adding, self.voting.refusals
-                answer = describe(r, adding, self.hearing, refusals)
+                adding, refusals = (
+                    self.membership_requests.add_voter_handler,
+                    self.vote_handler.vote_rejections,
+                )
+                answer = describe(r, adding, self.last_contact, refusals)
                 r.out.reply(token, answer)
             case ApiVersionsRequest():
                 r.out.reply(token, api_versions(r))
@@ -277,11 +301,13 @@ class RaftCore:
                 | TransferLeadershipRequest()
                 | TakeLeaveRequest()
             ):
-                self.membership.handle(token, request)
+                self.membership_requests.handle(token, request)
             case _:
                 assert_never(request)
 
-    def _handle_answer(self, call: Call, response: PeerResponse | CallFailure) -> None:
+    def _handle_answer(
+        self, in_flight_request: InFlightRequest, response: PeerResponse | RequestFailure
+    ) -> None:
         """Handle a response, as far as the epoch guard accepts it.
 
         See rules `no_state_from_rejections` and `input_bounds`.
@@ -290,41 +316,55 @@ class RaftCore:
             # Requests sent before it found another quorum are obsolete
             # (rule `sole_voter_conflict`).
             return
-        believing = self.believing
-        answer = believing.screened(call, response)
-        if not isinstance(answer, CallFailure) and not believing.teaches_nothing(answer.error):
-            self.hearing.hear_answer(call, answer)
-        elif answer is CallFailure.DISCONNECTED:
-            self.hearing.could_not_reach(call.to)
-        self._handle_response(call, answer)
+        believing = self.epoch_guard
+        answer = believing.filter_response(in_flight_request, response)
+        if not isinstance(answer, RequestFailure) and not believing.is_top_level_error(
+            answer.error
+        ):
+            self.last_contact.on_response(in_flight_request, answer)
+        elif answer is RequestFailure.DISCONNECTED:
+            self.last_contact.on_unreachable(in_flight_request.to)
+        self._handle_response(in_flight_request, answer)
         if self.replica.abstains:
-            self.following.abstaining.hear(call, response)
+            self.follower_replication.abstention_exit.on_response(in_flight_request, response)
 
-    def _handle_response(self, call: Call, response: PeerResponse | CallFailure) -> None:
-        match call.kind, response:
-            case CallKind.FETCH, FetchResponse() | CallFailure() as answer:
-                self.following.handle_fetch(call, answer)
-            case CallKind.DISCOVERY, FetchResponse() | CallFailure() as answer:
-                self.finding.handle_response(call, answer)
-            case CallKind.LOOK_AROUND, FetchResponse() | CallFailure() as answer:
-                self.rivalry.handle_response(call, answer)
-            case CallKind.FETCH_SNAPSHOT, FetchSnapshotResponse() | CallFailure() as answer:
-                self.following.installing.handle_response(call, answer)
-            case CallKind.VOTE, VoteResponse() | CallFailure() as answer:
-                self.elections.handle_response(call, answer)
-            case CallKind.BEGIN_QUORUM_EPOCH, BeginQuorumEpochResponse() | CallFailure() as answer:
-                self.announcements.handle_begin_response(call, answer)
-            case CallKind.END_QUORUM_EPOCH, EndQuorumEpochResponse() | CallFailure() as answer:
-                self.announcements.handle_end_response(call, answer)
-            case CallKind.API_VERSIONS, ApiVersionsResponse() | CallFailure() as answer:
-                self.membership.handle_versions(call, answer)
-            case CallKind.JOIN, MembershipResponse() | CallFailure() as answer:
-                self.membership.joining.handle_response(call, answer)
-            case CallKind.UPDATE_RAFT_VOTER, MembershipResponse() | CallFailure() as answer:
-                self.membership.updating.handle_response(call, answer)
+    def _handle_response(
+        self, in_flight_request: InFlightRequest, response: PeerResponse | RequestFailure
+    ) -> None:
+        match in_flight_request.kind, response:
+            case RequestKind.FETCH, FetchResponse() | RequestFailure() as answer:
+                self.follower_replication.handle_fetch(in_flight_request, answer)
+            case RequestKind.DISCOVERY, FetchResponse() | RequestFailure() as answer:
+                self.leader_discovery.handle_response(in_flight_request, answer)
+            case RequestKind.LOOK_AROUND, FetchResponse() | RequestFailure() as answer:
+                self.single_voter_guard.handle_response(in_flight_request, answer)
+            case RequestKind.FETCH_SNAPSHOT, FetchSnapshotResponse() | RequestFailure() as answer:
+                self.follower_replication.snapshot_installer.handle_response(
+                    in_flight_request, answer
+                )
+            case RequestKind.VOTE, VoteResponse() | RequestFailure() as answer:
+                self.campaign.handle_vote_response(in_flight_request, answer)
+            case (
+                RequestKind.BEGIN_QUORUM_EPOCH,
+                BeginQuorumEpochResponse() | RequestFailure() as answer,
+            ):
+                self.epoch_announcements.handle_begin_response(in_flight_request, answer)
+            case (
+                RequestKind.END_QUORUM_EPOCH,
+                EndQuorumEpochResponse() | RequestFailure() as answer,
+            ):
+                self.epoch_announcements.handle_end_response(in_flight_request, answer)
+            case RequestKind.API_VERSIONS, ApiVersionsResponse() | RequestFailure() as answer:
+                self.membership_requests.handle_versions(in_flight_request, answer)
+            case RequestKind.JOIN, MembershipResponse() | RequestFailure() as answer:
+                self.membership_requests.auto_join.handle_response(in_flight_request, answer)
+            case RequestKind.UPDATE_RAFT_VOTER, MembershipResponse() | RequestFailure() as answer:
+                self.membership_requests.update_voter_handler.handle_response(
+                    in_flight_request, answer
+                )
             case _:
-                text = f"{type(response).__name__} does not answer {call.kind.value}"
-                self.replica.out.note(NoteKind.NOT_BELIEVED, text, peer=call.to)
+                text = f"{type(response).__name__} does not answer {in_flight_request.kind.value}"
+                self.replica.out.note(TraceEventKind.NOT_BELIEVED, text, peer=in_flight_request.to)
 
     def _handle_flushed(self, event: LogFlushed) -> None:
         """Advance the flushed end, unless the log was truncated since the flush began."""
@@ -333,10 +373,10 @@ class RaftCore:
             return
         if event.end.offset > r.log.flushed:
             r.log.flushed = event.end.offset
-            r.readiness.note_progress()
-        self.following.installing.check_healed()
-        self.following.abstaining.check()
-        self.leading.update_high_watermark()
+            r.leader_eligibility.on_flush_progress()
+        self.follower_replication.snapshot_installer.finish_healing_if_caught_up()
+        self.follower_replication.abstention_exit.check_exit()
+        self.leader_replication.update_high_watermark()
 
     def is_current(self, event: LogFlushed) -> bool:
         """True if this flush is of the current log, not of one that has been truncated since."""
@@ -346,58 +386,58 @@ class RaftCore:
 
     def _expire(self) -> None:
         r = self.replica
-        self.leading.expire()
+        self.leader_replication.expire()
         if r.is_stopping:
-            self.stopping.expire()
-        for call in r.calls.expired(r.timers.now):
-            if call.kind is CallKind.PROBE:
-                self.suspecting.probe_expired(call)
+            self.graceful_shutdown.expire()
+        for call in r.request_manager.expired(r.timers.now):
+            if call.kind is RequestKind.PROBE:
+                self.leader_failure_detector.on_probe_timeout(call)
             else:
-                self._handle_response(call, CallFailure.TIMED_OUT)
-        self.elections.expire()
-        if r.suspicion is not None:
-            self.suspecting.act()
-        self.membership.expire()
+                self._handle_response(call, RequestFailure.TIMED_OUT)
+        self.campaign.expire()
+        if r.leader_suspicion is not None:
+            self.leader_failure_detector.run_due()
+        self.membership_requests.expire()
 
     def _finish(self) -> Update:
         r = self.replica
         if r.rival is None:
             self._drive()
         elif r.is_stopping:
-            self.stopping.drive()
-        r.readiness.note_unflushed()
+            self.graceful_shutdown.drive()
+        r.leader_eligibility.update_flush_timer()
         r.out.publish(r.role, r.election, r.high_watermark)
         if r.is_stopping:
-            self.stopping.complete()
+            self.graceful_shutdown.complete()
         effects, notes = r.out.take()
         return Update(effects, min(self._deadlines(), default=None), notes)
 
     def _drive(self) -> None:
         """Send the requests that are due to other replicas."""
-        self.membership.drive()
-        self.elections.ask()
-        self.following.drive()
+        self.membership_requests.drive()
+        self.campaign.send_vote_requests()
+        self.follower_replication.drive()
         if self.replica.is_stopping:
-            self.stopping.drive()
-        self.finding.drive()
-        self.announcements.drive()
-        self.rivalry.drive()
+            self.graceful_shutdown.drive()
+        self.leader_discovery.drive()
+        self.epoch_announcements.drive()
+        self.single_voter_guard.drive()
 
     def _deadlines(self) -> list[Millis]:
         """Deadlines of all modules; the earliest is the next wake-up."""
         r = self.replica
         due: list[Millis] = []
-        self.elections.add_deadlines(due)
-        if r.suspicion is not None:
-            self.suspecting.add_deadlines(due)
-        self.leading.add_deadlines(due)
+        self.campaign.add_deadlines(due)
+        if r.leader_suspicion is not None:
+            self.leader_failure_detector.add_deadlines(due)
+        self.leader_replication.add_deadlines(due)
         if r.rival is None:
-            self.following.add_deadlines(due)
-            self.finding.add_deadlines(due)
-            self.membership.add_deadlines(due)
-            self.announcements.add_deadlines(due)
-            self.rivalry.add_deadlines(due)
-        due += r.calls.deadlines(r.timers.now)
+            self.follower_replication.add_deadlines(due)
+            self.leader_discovery.add_deadlines(due)
+            self.membership_requests.add_deadlines(due)
+            self.epoch_announcements.add_deadlines(due)
+            self.single_voter_guard.add_deadlines(due)
+        due += r.request_manager.deadlines(r.timers.now)
         if r.is_stopping:
-            self.stopping.add_deadlines(due)
+            self.graceful_shutdown.add_deadlines(due)
         return due

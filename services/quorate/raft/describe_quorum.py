@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.raft.election.abstention_exit import unheard
+from quorate.raft.election.abstention_exit import voters_not_heard
 from quorate.raft.identity.cloned_voters import refused
 from quorate.raft.identity.cloned_voters import remarks as clone_remarks
 from quorate.raft.identity.single_voter_guard import remark
-from quorate.raft.membership.auto_join import has_left
-from quorate.raft.membership.shutdown_permit_state import has_leave
+from quorate.raft.membership.auto_join import was_removed_while_running
+from quorate.raft.membership.shutdown_permit_state import holds_permit
 from quorate.raft.messages import (
     ApiVersionsResponse,
     ChangeKind,
@@ -24,17 +24,20 @@ from quorate.records.ids import ReplicaKey
 from quorate.records.voters import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 
 if TYPE_CHECKING:
-    from quorate.raft.election.vote_rejections import Refusals
-    from quorate.raft.last_contact import Hearing
-    from quorate.raft.membership.add_voter import Adding
-    from quorate.raft.membership.rejection import Obstacle
+    from quorate.raft.election.vote_rejections import VoteRejections
+    from quorate.raft.last_contact import LastContact
+    from quorate.raft.membership.add_voter import AddVoterHandler
+    from quorate.raft.membership.rejection import Rejection
     from quorate.raft.replica import Replica
     from quorate.raft.roles import Progress
     from quorate.records.voters import Endpoint
 
 
 def describe(
-    replica: Replica, adding: Adding, hearing: Hearing, refusals: Refusals
+    replica: Replica,
+    add_voter_handler: AddVoterHandler,
+    last_contact: LastContact,
+    vote_rejections: VoteRejections,
 ) -> DescribeQuorumResponse:
     """Voters and observers if this replica leads; otherwise the replica to ask (KIP-595, KIP-836).
 
@@ -46,12 +49,12 @@ def describe(
         error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
         leader=r.leader_info,
         now_ms=now,
-        remarks=(*second_quorum_remarks(r), *remarks(r, refusals)),
+        remarks=(*second_quorum_remarks(r), *status_warnings(r, vote_rejections)),
         kraft_version=r.log.kraft_version,
         uncommitted_voter_change=uncommitted_change(r),
         decommissioned=r.voters.decommissioned,
         last_leader=r.last_leader,
-        heard=tuple(hearing.heard()),
+        heard=tuple(last_contact.last_heard()),
     )
     if not isinstance(role, Leader):
         return common
@@ -71,7 +74,9 @@ def describe(
         else:
             voters.append(_state(voter.key, role.progress.get(voter.key), voter.endpoints))
     observers = [
-        _with_obstacle(_state(key, progress, progress.endpoints), adding.why_not(role, key))
+        _with_obstacle(
+            _state(key, progress, progress.endpoints), add_voter_handler.check(role, key)
+        )
         for key, progress in sorted(role.progress.items(), key=lambda item: item[0].node_id)
         if key not in r.voters
     ]
@@ -88,17 +93,17 @@ def describe(
     return replace(
         common,
         error=ErrorCode.NONE,
-        high_watermark=r.ends.known(role),
+        high_watermark=r.commit_state.reportable_high_watermark(role),
         voters=tuple(voters),
         observers=tuple(observers),
         refused=tuple(state for state, _ in refused(r)),
     )
 
 
-def _with_obstacle(state: ReplicaState, obstacle: Obstacle | None) -> ReplicaState:
-    if obstacle is None:
+def _with_obstacle(state: ReplicaState, rejection: Rejection | None) -> ReplicaState:
+    if rejection is None:
         return state
-    return replace(state, obstacle=obstacle.reason, obstacle_text=obstacle.text)
+    return replace(state, obstacle=rejection.reason, obstacle_text=rejection.text)
 
 
 def uncommitted_change(replica: Replica) -> VoterChange | None:
@@ -152,7 +157,7 @@ def _state(
 def _abstention(replica: Replica) -> str:
     """The reason why this replica abstains, and what it waits for (rule `empty_log_abstains`)."""
     why = "abstains from votes: it came up empty at kraft.version 0"
-    if missing := unheard(replica):
+    if missing := voters_not_heard(replica):
         return f"{why}, and has yet to hear from {', '.join(map(str, missing))}"
     return f"{why}, and has yet to catch up"
 
@@ -163,10 +168,10 @@ def second_quorum_remarks(replica: Replica) -> list[str]:
     return [] if line is None else [line]
 
 
-def remarks(replica: Replica, refusals: Refusals) -> list[str]:
+def status_warnings(replica: Replica, vote_rejections: VoteRejections) -> list[str]:
     """Status warnings of this replica, such as healing, rejected votes or a removal."""
     lines = []
-    readiness = replica.readiness
+    readiness = replica.leader_eligibility
     if replica.log.remembered_end is not None:
         end, goal = replica.log.flushed_end, replica.log.remembered_end
         lines.append(f"healing: the log ends at {end} and once ended at {goal}; fetches it again")
@@ -178,18 +183,22 @@ def remarks(replica: Replica, refusals: Refusals) -> list[str]:
     lines += clone_remarks(replica)
     if not readiness.is_loaded:
         lines.append("the state machine is still loading")
-    if readiness.is_disk_hanging:
+    if readiness.is_disk_stalled:
         assert readiness.unflushed_since is not None
         age_s = (replica.timers.now - readiness.unflushed_since) / 1000
         lines.append(
             f"the disk has not confirmed a flush for {age_s:.1f} s: look after metadata.log.dir"
         )
-    if has_left(replica) and replica.key not in replica.voters.decommissioned:
+    if was_removed_while_running(replica) and replica.key not in replica.voters.decommissioned:
         lines.append("removed while it ran, for its pod is scaled away: joins after a restart")
     if isinstance(replica.role, Leader):
         lines += [
             f"voter {key} has leave to stop and is not back"
-            for key in replica.role.leaves
-            if has_leave(replica, replica.role, key)
+            for key in replica.role.shutdown_permits
+            if holds_permit(replica, replica.role, key)
         ]
-    return lines + replica.contradictions.remarks(replica.epoch) + refusals.remarks()
+    return (
+        lines
+        + replica.leader_contradictions.status_warnings(replica.epoch)
+        + vote_rejections.remarks()
+    )

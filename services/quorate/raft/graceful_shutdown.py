@@ -11,26 +11,30 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.api import ShutdownComplete
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 
 if TYPE_CHECKING:
-    from quorate.raft.election.transitions import Becoming
-    from quorate.raft.last_contact import Hearing
+    from quorate.raft.election.transitions import RoleTransitions
+    from quorate.raft.last_contact import LastContact
     from quorate.raft.replica import Replica
-    from quorate.raft.replication.leader import Leading
+    from quorate.raft.replication.leader import LeaderReplication
     from quorate.records.ids import Millis
 
 
-class Stopping:
+class GracefulShutdown:
     """Shutdown of one replica."""
 
     def __init__(
-        self, replica: Replica, becoming: Becoming, leading: Leading, hearing: Hearing
+        self,
+        replica: Replica,
+        role_transitions: RoleTransitions,
+        leader_replication: LeaderReplication,
+        last_contact: LastContact,
     ) -> None:
         self.r = replica
-        self.becoming = becoming
-        self.leading = leading
-        self.hearing = hearing
+        self.role_transitions = role_transitions
+        self.leader_replication = leader_replication
+        self.last_contact = last_contact
         self.deadline: Millis | None = None
         self.commit_deadline: Millis | None = None
         # It led when shutdown was requested, so that another replica has to lead first.
@@ -47,7 +51,9 @@ class Stopping:
         self.commit_deadline = r.timers.after(min(timeout_ms // 2, r.config.election_timeout_ms))
         match r.role:
             case Prospective() | Candidate():
-                self.becoming.unattached(r.epoch, Cause.SHUTDOWN, "asked to stop")
+                self.role_transitions.become_unattached(
+                    r.epoch, RoleChangeCause.SHUTDOWN, "asked to stop"
+                )
             case Leader() | Resigned():
                 self.owes_successor = not r.is_only_voter
 
@@ -74,18 +80,18 @@ class Stopping:
 
     def _hand_over(self, why: str) -> None:
         if isinstance(self.r.role, Leader) and not self.r.is_only_voter:
-            self.leading.resign(Cause.SHUTDOWN, why)
+            self.leader_replication.resign(RoleChangeCause.SHUTDOWN, why)
 
     def _is_over(self) -> bool:
         r = self.r
         match r.role:
             case Leader():
                 return r.is_only_voter and r.high_watermark >= r.log.end.offset
-            case Follower(has_ended=False):
+            case Follower(leader_resigned=False):
                 return True
         # Without another replica to transfer to, waiting does not help.
         is_owed = self.owes_successor and r.is_voter and not r.is_only_voter
-        return not is_owed or self.hearing.is_alone()
+        return not is_owed or self.last_contact.is_isolated()
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the deadlines of the transfer and of the shutdown."""

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.messages import ElectionState
 from quorate.raft.roles import Unattached
-from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.ids import ReplicaKey
 
 if TYPE_CHECKING:
-    from quorate.raft.election.transitions import Becoming
+    from quorate.raft.election.transitions import RoleTransitions
     from quorate.raft.replica import Replica
 
 
-def start(replica: Replica, becoming: Becoming) -> None:
+def initialize(replica: Replica, role_transitions: RoleTransitions) -> None:
     """Assume the role of the recovered election state."""
     r = replica
-    becoming.hearing.needs_leader()
+    role_transitions.last_contact.needs_leader()
     stored = r.election
     if stored.epoch < r.log.end.epoch:
         # A stale file: the log has a later epoch, in which this replica never voted.
@@ -29,17 +29,21 @@ def start(replica: Replica, becoming: Becoming) -> None:
         stored = r.election
     unattached = Unattached(r.timers.after(r.timers.draw_election_timeout()))
     if r.is_only_voter and r.may_campaign:
-        becoming.prospective(Cause.STARTUP, "the only voter")
+        role_transitions.become_prospective(RoleChangeCause.STARTUP, "the only voter")
     elif stored.leader_id == r.node_id:
-        becoming.resigned_again()
+        role_transitions.resume_resigned()
     elif _voted_for_itself(r) and stored.leader_id is None and r.may_campaign:
-        becoming.candidate_again()
+        role_transitions.resume_candidate()
     elif r.rival is None and stored.leader_id is not None and r.leader_peer() is not None:
         why = "the leader before the restart"
-        becoming.follower(stored.epoch, stored.leader_id, (), Cause.STARTUP, why)
+        role_transitions.become_follower(
+            stored.epoch, stored.leader_id, (), RoleChangeCause.STARTUP, why
+        )
     else:
-        r.take_role(unattached)
-        r.out.note(NoteKind.STARTED, f"starts unattached in epoch {r.epoch}, log end {r.log.end}")
+        r.set_role(unattached)
+        r.out.note(
+            TraceEventKind.STARTED, f"starts unattached in epoch {r.epoch}, log end {r.log.end}"
+        )
 
 
 def _voted_for_itself(replica: Replica) -> bool:

@@ -17,9 +17,9 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.request_manager import TAKES_TURNS
-from quorate.raft.roles import Leader, Starting
-from quorate.raft.voter_addresses import NOT_THE_ONE
+from quorate.raft.request_manager import ROTATES_ADDRESSES
+from quorate.raft.roles import Initializing, Leader
+from quorate.raft.voter_addresses import WRONG_NODE_ERRORS
 from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from quorate.raft.messages import PeerResponse, Request
     from quorate.raft.replica import Replica
-    from quorate.raft.request_manager import Call
+    from quorate.raft.request_manager import InFlightRequest
     from quorate.records.ids import Epoch, NodeId
 
 # Fraction of the election timeout: the time for a voter that announces another address to answer at
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOVED_SHARE: Final = 8
 
 
-class Hearing:
+class LastContact:
     """Contacts of one replica with the others since the process started."""
 
     def __init__(self, replica: Replica) -> None:
@@ -48,19 +48,19 @@ class Hearing:
         # The time of this replica's start, or of the end of its last leadership.
         self._needs_leader_since = Millis(0)
 
-    def hear(self, request: Request) -> None:
+    def on_request(self, request: Request) -> None:
         """Handle a request: record the voter that sent it, and its announced address."""
         r = self.r
         # Rule `no_state_from_rejections`: another cluster's controller of the same id is not a peer
         # here.
         if getattr(request, "cluster_id", r.config.cluster_id) != r.config.cluster_id:
             return
-        there = r.addresses.hear(request, r.ends.possible_voter_sets)
+        there = r.voter_addresses.learn_from_request(request, r.commit_state.possible_voter_sets)
         if there is not None and not isinstance(r.role, Leader):
             # A peer that is at the previous address answers long before that.
             asked_by = r.timers.after(-(r.config.election_timeout_ms // MOVED_SHARE))
-            if r.calls.give_up(there, TAKES_TURNS, asked_by):
-                r.addresses.prefer(there)
+            if r.request_manager.abandon_if_sent_before(there, ROTATES_ADDRESSES, asked_by):
+                r.voter_addresses.prefer(there)
         match request:
             case FetchRequest(replica=replica) | FetchSnapshotRequest(replica=replica):
                 node_id = None if replica is None else replica.node_id
@@ -73,26 +73,26 @@ class Hearing:
         if node_id is not None and r.voters.by_id(node_id) is not None:
             self._was_heard(node_id)
 
-    def hear_answer(self, call: Call, response: PeerResponse) -> None:
+    def on_response(self, in_flight_request: InFlightRequest, response: PeerResponse) -> None:
         """Handle a response of a voter at that address, unless another replica sent it."""
         r = self.r
-        self._was_heard(call.to)
-        if call.kind in TAKES_TURNS and call.at is not None:
+        self._was_heard(in_flight_request.to)
+        if in_flight_request.kind in ROTATES_ADDRESSES and in_flight_request.at is not None:
             match response:
                 case VoteResponse(error=error) | BeginQuorumEpochResponse(error=error):
-                    is_meant = error not in NOT_THE_ONE
+                    is_meant = error not in WRONG_NODE_ERRORS
                 case _:
                     is_meant = True
             if is_meant:
-                r.addresses.answered(call.at, r.timers.now)
+                r.voter_addresses.confirm(in_flight_request.at, r.timers.now)
             else:
-                r.addresses.is_another(call.at)
+                r.voter_addresses.reject(in_flight_request.at)
 
-    def could_not_reach(self, node_id: NodeId) -> None:
+    def on_unreachable(self, node_id: NodeId) -> None:
         """Record that no process accepted a connection."""
         self._unreachable.add(node_id)
 
-    def heard_leader(self) -> None:
+    def on_leader_response(self) -> None:
         """Record that the leader of this epoch has answered as leader."""
         self._leader_heard = (self.r.epoch, self.r.timers.now)
 
@@ -106,7 +106,7 @@ class Hearing:
         It is measured from the last such answer, from the end of its own leadership, or from its
         start. A metrics scrape reads it from another thread.
         """
-        if isinstance(self.r.role, Starting | Leader):
+        if isinstance(self.r.role, Initializing | Leader):
             return Millis(0)
         since_ms, heard = self._needs_leader_since, self._leader_heard
         silence_ms = Millis(now_ms - (since_ms if heard is None else max(since_ms, heard[1])))
@@ -116,12 +116,12 @@ class Hearing:
         self._heard_ms[node_id] = self.r.timers.now
         self._unreachable.discard(node_id)
 
-    def is_alone(self) -> bool:
+    def is_isolated(self) -> bool:
         """True if the last attempt to reach each other voter failed."""
         others = {voter.key.node_id for voter in self.r.voters} - {self.r.node_id}
         return self._unreachable.issuperset(others)
 
-    def heard(self) -> Iterator[Heard]:
+    def last_heard(self) -> Iterator[Heard]:
         """Last contact of each peer; of a leader only its answers as leader.
 
         Its other answers do not count: recovery from loss of quorum uses this to decide if the

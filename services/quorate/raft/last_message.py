@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.records.ids import Millis, NodeId
 
 
-@value
+@value_type
 class Heard:
     """A peer, and the time in ms of its last message, on the clock of the receiving replica."""
 

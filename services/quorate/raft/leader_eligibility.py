@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.identity.second_quorum import SecondQuorum
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch
 
 
-class Readiness:
+class LeaderEligibility:
     """Conditions, apart from votes, that keep a replica from leading."""
 
     def __init__(
@@ -63,31 +63,31 @@ class Readiness:
         return None if since is None else Millis(since + self._flush_ms)
 
     @property
-    def is_disk_hanging(self) -> bool:
+    def is_disk_stalled(self) -> bool:
         """True if a flush is outstanding for longer than a leader may wait for its voters."""
         deadline = self.flush_deadline
         return deadline is not None and deadline <= self._timers.now
 
-    def note_unflushed(self) -> None:
+    def update_flush_timer(self) -> None:
         """Start or stop measuring how long the disk takes."""
         if self._log.flushed >= self._log.end.offset:
             self.unflushed_since = None
         elif self.unflushed_since is None:
             self.unflushed_since = self._timers.now
 
-    def note_progress(self) -> None:
+    def on_flush_progress(self) -> None:
         """Restart the measurement at a confirmed flush, if more is outstanding."""
         self.unflushed_since = None
 
-    def waits(self, epoch: Epoch) -> bool:
+    def should_defer_campaign(self, epoch: Epoch) -> bool:
         """True if a campaign must be deferred: the disk hangs, or once per epoch.
 
         See rule `unready_voter_waits`.
         """
-        if self.is_disk_hanging:
+        if self.is_disk_stalled:
             return True
         if self.is_loaded or self._waited_in_epoch == epoch:
             return False
         self._waited_in_epoch = epoch
-        self._out.note(NoteKind.NOT_READY, "not ready to lead: waits one election timeout")
+        self._out.note(TraceEventKind.NOT_READY, "not ready to lead: waits one election timeout")
         return True

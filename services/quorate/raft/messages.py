@@ -19,7 +19,7 @@ from quorate.records.ids import (
     OffsetAndEpoch,
     ReplicaKey,
 )
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from quorate.raft.identity.voter_set_mark import VotersMark
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quorate.records.voters import Endpoint, Voter, VoterSet
 
 
-@value
+@value_type
 class LeaderInfo:
     """The leader as the sender knows it: id, epoch and endpoints."""
 
@@ -42,7 +42,7 @@ class LeaderInfo:
 NOTHING_KNOWN: Final = LeaderInfo(None, Epoch(0))
 
 
-@named_value
+@keyword_value_type
 class BatchInfo:
     """One record batch as the core sees it: its offsets, its epoch, its control records."""
 
@@ -52,7 +52,7 @@ class BatchInfo:
     control: tuple[ControlRecord, ...] = ()
 
 
-@value
+@value_type
 class FetchedBatches:
     """Received record batches: verified by the shell, opaque to the core."""
 
@@ -60,7 +60,7 @@ class FetchedBatches:
     batches: tuple[BatchInfo, ...]
 
 
-@named_value
+@keyword_value_type
 class LogRange:
     """Complete batches from `start`, below `end`, up to `bytes_max` (one batch at least)."""
 
@@ -69,7 +69,7 @@ class LogRange:
     bytes_max: int
 
 
-@named_value
+@keyword_value_type
 class SnapshotRange:
     """Bytes of a snapshot file that the shell reads when it sends the response."""
 
@@ -78,7 +78,7 @@ class SnapshotRange:
     bytes_max: int
 
 
-@named_value
+@keyword_value_type
 class VoteRequest:
     """A nominee requests a vote, or with `pre_vote` a pre-vote (KIP-996)."""
 
@@ -109,7 +109,7 @@ class VoteRefusal(Enum):
     OWN_NODE_ID = "own_node_id"
 
 
-@value
+@value_type
 class VoteResponse:
     """`refusal` is the reason why the vote was rejected; no decision depends on it."""
 
@@ -119,7 +119,7 @@ class VoteResponse:
     refusal: VoteRefusal | None = None
 
 
-@value
+@value_type
 class BeginQuorumEpochRequest:
     """The leader of an epoch announces its id and endpoints to a voter."""
 
@@ -130,13 +130,13 @@ class BeginQuorumEpochRequest:
     leader_endpoints: tuple[Endpoint, ...]
 
 
-@value
+@value_type
 class BeginQuorumEpochResponse:
     error: ErrorCode
     leader: LeaderInfo
 
 
-@value
+@value_type
 class EndQuorumEpochRequest:
     """A leader resigns and names its preferred successors, in order."""
 
@@ -147,13 +147,13 @@ class EndQuorumEpochRequest:
     leader_endpoints: tuple[Endpoint, ...] = ()
 
 
-@value
+@value_type
 class EndQuorumEpochResponse:
     error: ErrorCode
     leader: LeaderInfo
 
 
-@named_value
+@keyword_value_type
 class FetchRequest:
     """A replica fetches from its log end on, and so acknowledges what it has flushed.
 
@@ -177,7 +177,7 @@ class FetchRequest:
     voters_at: VotersMark | None = None
 
 
-@named_value
+@keyword_value_type
 class FetchResponse:
     """Records, a diverging epoch, a snapshot id, or an error with the leader to ask.
 
@@ -210,7 +210,7 @@ class FetchResponse:
         )
 
 
-@named_value
+@keyword_value_type
 class FetchSnapshotRequest:
     cluster_id: ClusterId
     replica: ReplicaKey | None
@@ -221,7 +221,7 @@ class FetchSnapshotRequest:
     incarnation: int = 0
 
 
-@named_value
+@keyword_value_type
 class FetchSnapshotResponse:
     """A chunk of the snapshot file: a SnapshotRange to be sent, or received bytes."""
 
@@ -233,12 +233,12 @@ class FetchSnapshotResponse:
     chunk: SnapshotRange | bytes = b""
 
 
-@value
+@value_type
 class ApiVersionsRequest:
     """A leader asks a future voter for its identity and versions."""
 
 
-@named_value
+@keyword_value_type
 class ApiVersionsResponse:
     """Identity of the replica that answers, and the kraft.versions that it supports."""
 
@@ -286,7 +286,7 @@ class ChangeKind(Enum):
     UPDATE = "update"
 
 
-@value
+@value_type
 class VoterChange:
     """A voter change that is in the log and not yet known to be committed."""
 
@@ -294,12 +294,12 @@ class VoterChange:
     voter: Voter
 
 
-@value
+@value_type
 class DescribeQuorumRequest:
     """The leader answers with every replica, others with the leader that they know."""
 
 
-@named_value
+@keyword_value_type
 class ReplicaState:
     """The leader's view of one replica; times are the core's monotonic milliseconds.
 
@@ -315,7 +315,7 @@ class ReplicaState:
     obstacle_text: str = ""
 
 
-@named_value
+@keyword_value_type
 class DescribeQuorumResponse:
     """The leader's view; other replicas return what they know.
 
@@ -339,7 +339,7 @@ class DescribeQuorumResponse:
     refused: tuple[ReplicaState, ...] = ()
 
 
-@named_value
+@keyword_value_type
 class AddRaftVoterRequest:
     cluster_id: ClusterId
     voter: ReplicaKey
@@ -350,7 +350,7 @@ class AddRaftVoterRequest:
     auto_join: bool = False
 
 
-@named_value
+@keyword_value_type
 class RemoveRaftVoterRequest:
     """A voter that is removed is decommissioned, unless its pod is scaled down.
 
@@ -370,7 +370,7 @@ class RemoveRaftVoterRequest:
         return self.auto_join or not self.scaled_away
 
 
-@named_value
+@keyword_value_type
 class UpdateRaftVoterRequest:
     cluster_id: ClusterId
     current_leader_epoch: Epoch
@@ -380,7 +380,7 @@ class UpdateRaftVoterRequest:
     kraft_version_max: int
 
 
-@value
+@value_type
 class UpdateFeaturesRequest:
     """Upgrades kraft.version; the controller handles every other feature."""
 
@@ -388,13 +388,13 @@ class UpdateFeaturesRequest:
     validate_only: bool
 
 
-@value
+@value_type
 class TransferLeadershipRequest:
     cluster_id: ClusterId
     voter: ReplicaKey  # that is to lead
 
 
-@value
+@value_type
 class TakeLeaveRequest:
     """A voter that remains one requests a permit to stop without loss of majority."""
 
@@ -402,7 +402,7 @@ class TakeLeaveRequest:
     voter: ReplicaKey
 
 
-@value
+@value_type
 class MembershipResponse:
     """The answer to the six requests above.
 
@@ -416,7 +416,7 @@ class MembershipResponse:
     metadata: tuple[tuple[str, str], ...] = ()
 
 
-@named_value
+@keyword_value_type
 class ProposalResponse:
     """Result of RecordsProposed: appended as base_offset..last_offset, or rejected."""
 
@@ -426,7 +426,7 @@ class ProposalResponse:
     last_offset: Offset | None = None
 
 
-@value
+@value_type
 class ReadResponse:
     """A linearizable read may be answered once everything below `offset` has been replayed."""
 
@@ -467,7 +467,7 @@ PeerResponse: TypeAlias = (
 Response: TypeAlias = PeerResponse | DescribeQuorumResponse | ProposalResponse | ReadResponse
 
 
-@value
+@value_type
 class ElectionState:
     """Content of quorum-state: epoch, leader if known, and the vote of this replica."""
 
@@ -476,7 +476,7 @@ class ElectionState:
     voted: ReplicaKey | None = None
 
 
-@value
+@value_type
 class SnapshotInfo:
     """A snapshot file that can be served: its id (end offset and epoch) and its size."""
 
@@ -484,7 +484,7 @@ class SnapshotInfo:
     size_bytes: int
 
 
-@value
+@value_type
 class VotersAt:
     """The voter set that a control record at `offset` put in effect; -1: bootstrap checkpoint."""
 
@@ -492,13 +492,13 @@ class VotersAt:
     voters: VoterSet
 
 
-@value
+@value_type
 class KRaftVersionAt:
     offset: Offset
     kraft_version: int
 
 
-@value
+@value_type
 class EpochStart:
     """One entry of the epoch history: records from `start_offset` on belong to `epoch`."""
 

@@ -31,7 +31,7 @@ STATES: Final = (
 )
 # Kinds of change that a leader may have in progress; an upgrade is one of kraft.version.
 PENDING_CHANGES: Final = (*(kind.value for kind in ChangeKind), "upgrade")
-NOBODY: Final = -1
+NO_NODE: Final = -1
 
 
 def state_name(replica: Replica) -> str:
@@ -51,14 +51,14 @@ def state_name(replica: Replica) -> str:
     return "unattached-voted" if has_voted else "unattached"
 
 
-def raft_numbers(replica: Replica, now_ms: Millis) -> dict[str, float | Mapping[str, float]]:
+def raft_metrics(replica: Replica, now_ms: Millis) -> dict[str, float | Mapping[str, float]]:
     """Metrics of the quorum that any replica knows, and those that only a leader knows."""
     election, voters, state = replica.election, replica.voters, state_name(replica)
     leader_id, voted = election.leader_id, election.voted
     numbers: dict[str, float | Mapping[str, float]] = {
         "current_state": {name: float(name == state) for name in STATES},
-        "current_leader": NOBODY if leader_id is None else leader_id,
-        "current_vote": NOBODY if voted is None else voted.node_id,
+        "current_leader": NO_NODE if leader_id is None else leader_id,
+        "current_vote": NO_NODE if voted is None else voted.node_id,
         "current_epoch": election.epoch,
         "high_watermark": replica.high_watermark,
         "number_unknown_voter_connections": sum(
@@ -66,7 +66,7 @@ def raft_numbers(replica: Replica, now_ms: Millis) -> dict[str, float | Mapping[
         ),
         "number_of_voters": len(voters),
         "is_voter": float(replica.is_voter),
-        "leader_contradictions_total": replica.contradictions.total,
+        "leader_contradictions_total": replica.leader_contradictions.total,
     }
     if voted is not None and voted.directory_id is not None:
         numbers["current_vote_directory_id"] = {format_uuid(voted.directory_id): 1.0}
@@ -99,5 +99,5 @@ def _pending_changes(replica: Replica, role: Leader) -> dict[str, float]:
     pending, uncommitted = role.pending, uncommitted_change(replica)
     kind = None if uncommitted is None else uncommitted.kind.value
     if pending is not None:
-        kind = str(pending.about["change"])
+        kind = str(pending.trace_fields["change"])
     return {each: float(each == kind) for each in PENDING_CHANGES}

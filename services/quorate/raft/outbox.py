@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.api import PublishProgress, SaveElection, SendReply
 from quorate.raft.roles import Leader, role_name
-from quorate.raft.trace_events import Notebook
+from quorate.raft.trace_events import TraceBuffer
 
 if TYPE_CHECKING:
     from quorate.raft.api import Effect
     from quorate.raft.messages import ElectionState, Response
     from quorate.raft.roles import Role
-    from quorate.raft.trace_events import Note
+    from quorate.raft.trace_events import TraceEvent
     from quorate.records.ids import Epoch, NodeId, Offset, ReplyToken
 
 
@@ -22,8 +22,12 @@ class Outbox:
     def __init__(self) -> None:
         self._effects: list[Effect] = []
         self._published: tuple[type, Epoch, NodeId | None, Offset] | None = None
-        self._notes = Notebook()
-        self.note, self.tell, self.forget = self._notes.note, self._notes.tell, self._notes.forget
+        self._notes = TraceBuffer()
+        self.note, self.tell, self.forget = (
+            self._notes.emit,
+            self._notes.emit_once,
+            self._notes.reset_once,
+        )
 
     def emit(self, effect: Effect) -> None:
         """Add an effect after all earlier ones of this step."""
@@ -61,8 +65,8 @@ class Outbox:
             )
         )
 
-    def take(self) -> tuple[tuple[Effect, ...], tuple[Note, ...]]:
+    def take(self) -> tuple[tuple[Effect, ...], tuple[TraceEvent, ...]]:
         """The effects and notes of this step; the next one begins with none."""
         effects = tuple(self._effects)
         self._effects.clear()
-        return effects, self._notes.take()
+        return effects, self._notes.drain()

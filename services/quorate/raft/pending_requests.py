@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.membership.rejection import Obstacle
+from quorate.raft.membership.rejection import Rejection
 from quorate.raft.messages import (
     FetchResponse,
     LeaderInfo,
@@ -17,26 +17,28 @@ from quorate.raft.messages import (
     ReadResponse,
     Reason,
 )
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
     from quorate.raft.replica import Replica
-    from quorate.raft.roles import Leader, PendingChange, PendingHandOver
+    from quorate.raft.roles import Leader, PendingChange, PendingTransfer
 
 
-def settle(replica: Replica, role: Leader) -> None:
+def complete_committed_change(replica: Replica, role: Leader) -> None:
     """Complete the pending change if the high watermark has passed it."""
     pending = role.pending
     if pending is None or pending.offset is None or pending.offset >= replica.high_watermark:
         return
     role.pending = None
     text = f"{pending.what}: committed"
-    replica.out.note(NoteKind.CHANGE_COMMITTED, text, **pending.about, offset=pending.offset)
+    replica.out.note(
+        TraceEventKind.CHANGE_COMMITTED, text, **pending.trace_fields, offset=pending.offset
+    )
     replica.out.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", replica.leader_info))
 
 
-def end_waiting(replica: Replica, leader: Leader) -> None:
+def fail_pending_requests(replica: Replica, leader: Leader) -> None:
     """Answer all requests that are pending at this leader, which no longer leads."""
     info = replica.leader_info
     if replica.election.leader_id == replica.node_id:
@@ -48,21 +50,21 @@ def end_waiting(replica: Replica, leader: Leader) -> None:
         replica.out.reply(token, ReadResponse(error, info))
     if leader.pending is not None:
         _end_change(replica, leader.pending, info)
-    if leader.hand_over is not None:
-        _end_hand_over(replica, leader.hand_over, info)
+    if leader.transfer is not None:
+        _end_hand_over(replica, leader.transfer, info)
 
 
 def _end_change(replica: Replica, pending: PendingChange, info: LeaderInfo) -> None:
     is_open = pending.offset is not None
     outcome = "it may still be committed" if is_open else "nothing was changed"
     text = f"{pending.what}: leadership was lost meanwhile; {outcome}"
-    obstacle = Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.LEADERSHIP_LOST, text)
+    obstacle = Rejection(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.LEADERSHIP_LOST, text)
     replica.out.reply(pending.token, obstacle.response(info))
 
 
-def _end_hand_over(replica: Replica, hand_over: PendingHandOver, info: LeaderInfo) -> None:
+def _end_hand_over(replica: Replica, hand_over: PendingTransfer, info: LeaderInfo) -> None:
     """End a transfer with leadership; its held proposals were never appended."""
     replica.out.reply(hand_over.token, MembershipResponse(ErrorCode.NONE, "", info))
-    for event in hand_over.held:
+    for event in hand_over.held_proposals:
         refused = ProposalResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
         replica.out.reply(event.token, refused)

@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.api import AppendToLog, ControlBatch, Peer, SaveElection, SendRequest
 from quorate.raft.backoff import backoff_ms
 from quorate.raft.election.abstention import Abstention
-from quorate.raft.leader_eligibility import Readiness
+from quorate.raft.leader_eligibility import LeaderEligibility
 from quorate.raft.messages import NOTHING_KNOWN, ElectionState, EpochStart, LeaderInfo
 from quorate.raft.outbox import Outbox
-from quorate.raft.replication.high_watermark import Ends
-from quorate.raft.replication.leader_contradictions import Contradictions
+from quorate.raft.replication.high_watermark import CommitState
+from quorate.raft.replication.leader_contradictions import LeaderContradictions
 from quorate.raft.replication.log_state import LogState
-from quorate.raft.request_manager import TAKES_TURNS, Call, CallKind, Calls
-from quorate.raft.roles import TRANSITIONS, Starting
+from quorate.raft.request_manager import (
+    ROTATES_ADDRESSES,
+    InFlightRequest,
+    RequestKind,
+    RequestManager,
+)
+from quorate.raft.roles import TRANSITIONS, Initializing
 from quorate.raft.timers import Timers
-from quorate.raft.voter_addresses import Addresses
+from quorate.raft.voter_addresses import VoterAddresses
 from quorate.records.ids import Epoch, NodeId, Offset, OffsetAndEpoch
 
 if TYPE_CHECKING:
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
     from quorate.raft.identity.rival_leader import Rival
     from quorate.raft.identity.second_quorum import SecondQuorum
     from quorate.raft.messages import PeerRequest
-    from quorate.raft.roles import Role, Suspicion
+    from quorate.raft.roles import LeaderSuspicion, Role
     from quorate.records.control import ControlRecord
     from quorate.records.voters import Endpoint, Voter, VoterSet
 
@@ -42,19 +47,21 @@ class Replica:
         self.timers = Timers(config, random)
         self.out = Outbox()
         self.log = LogState(recovered)
-        self.ends = Ends(self.log, self.key)
+        self.commit_state = CommitState(self.log, self.key)
         self.election = recovered.election or ElectionState(Epoch(0))
-        self.role: Role = Starting()
+        self.role: Role = Initializing()
         self.leader_endpoints: tuple[Endpoint, ...] = ()
         self.last_leader: LeaderInfo | None = None
         self._own_info = LeaderInfo(self.key.node_id, Epoch(-1))
-        self.addresses = Addresses(config.cluster_id, config.listener_name)
-        self.readiness = Readiness(config, self.log, self.timers, self.out, recovered.rival)
+        self.voter_addresses = VoterAddresses(config.cluster_id, config.listener_name)
+        self.leader_eligibility = LeaderEligibility(
+            config, self.log, self.timers, self.out, recovered.rival
+        )
         self.abstention = Abstention(recovered.abstains)
-        self.suspicion: Suspicion | None = None
-        self.contradictions = Contradictions(config, random)
-        self.lost_rounds = 0
-        self.calls = Calls()
+        self.leader_suspicion: LeaderSuspicion | None = None
+        self.leader_contradictions = LeaderContradictions(config, random)
+        self.failed_rounds = 0
+        self.request_manager = RequestManager()
         # Rule `stopping_replica`: asked to stop. Rule `decommissioned_voters`: was a voter since
         # the process started.
         self.is_stopping = self.was_voter = False
@@ -75,7 +82,7 @@ class Replica:
 
     @property
     def high_watermark(self) -> Offset:
-        return self.ends.high_watermark
+        return self.commit_state.high_watermark
 
     @property
     def is_voter(self) -> bool:
@@ -96,7 +103,7 @@ class Replica:
 
         See rule `sole_voter_conflict`.
         """
-        return self.readiness.second_quorum
+        return self.leader_eligibility.second_quorum
 
     @property
     def rival(self) -> Rival | None:
@@ -104,19 +111,19 @@ class Replica:
 
         See rule `sole_voter_conflict`.
         """
-        return self.readiness.rival
+        return self.leader_eligibility.rival
 
     @property
     def is_refused(self) -> bool:
         """Rule `one_process_per_voter`: a leader considers another process to be this voter."""
-        return self.readiness.is_refused
+        return self.leader_eligibility.is_refused
 
     @property
     def is_only_voter(self) -> bool:
         return len(self.voters) == 1 and self.is_voter
 
     @property
-    def vote_bar(self) -> OffsetAndEpoch:
+    def min_candidate_log_end(self) -> OffsetAndEpoch:
         """The log end that a nominee's log must reach to get a vote.
 
         See rule `damaged_voter_heals`.
@@ -140,7 +147,7 @@ class Replica:
         """
         if self.is_bound:
             return False
-        return any(self.key in voters for voters in self.ends.possible_voter_sets())
+        return any(self.key in voters for voters in self.commit_state.possible_voter_sets())
 
     @property
     def leader_info(self) -> LeaderInfo:
@@ -165,7 +172,7 @@ class Replica:
 
     def peer(self, voter: Voter) -> Peer | None:
         """A voter's address: in the voter set, or as announced by the voter itself."""
-        return self.addresses.peer(voter)
+        return self.voter_addresses.current(voter)
 
     def leader_peer(self) -> Peer | None:
         """The address of this follower's leader: as announced, or from the voter set."""
@@ -187,16 +194,16 @@ class Replica:
             if (host, port) not in own
         ]
 
-    def waits_until_ready(self) -> bool:
+    def should_defer_campaign(self) -> bool:
         """True if this replica defers campaigning for one timeout.
 
         See rules `unready_voter_waits` and `disk_call_deadline`.
         """
-        return self.readiness.waits(self.epoch)
+        return self.leader_eligibility.should_defer_campaign(self.epoch)
 
     # --- actions shared by all modules ------------------------------------------------------------
 
-    def take_role(self, role: Role) -> Role:
+    def set_role(self, role: Role) -> Role:
         """Change the role, if the table of transitions permits. Returns the previous role."""
         old = self.role
         assert (type(old), type(role)) in TRANSITIONS, (old, role)
@@ -208,7 +215,7 @@ class Replica:
         if state == self.election:
             return
         if state.epoch > self.epoch:
-            self.lost_rounds = 0
+            self.failed_rounds = 0
         self.election = state
         self.out.save(SaveElection(state, self.log.kraft_version, self.voters))
 
@@ -223,24 +230,26 @@ class Replica:
             self.log.append_control(Offset(base + index), record)
         return end
 
-    def send(self, kind: CallKind, to: Peer, request: PeerRequest) -> Call:
+    def send(self, kind: RequestKind, to: Peer, request: PeerRequest) -> InFlightRequest:
         """Send a request and track it until its response or the request timeout."""
         timers = self.timers
         deadline = timers.after(self.config.request_timeout_ms)
-        call = self.calls.open(kind, to.node_id, self.epoch, deadline, to, timers.now)
-        if kind in TAKES_TURNS:
-            self.addresses.sent(to, self.voters, timers.after(-self.config.election_timeout_ms))
+        call = self.request_manager.register(kind, to.node_id, self.epoch, deadline, to, timers.now)
+        if kind in ROTATES_ADDRESSES:
+            self.voter_addresses.on_sent(
+                to, self.voters, timers.after(-self.config.election_timeout_ms)
+            )
         self.out.emit(SendRequest(call.call, to, request))
         return call
 
-    def back_off(self, kind: CallKind, to: NodeId) -> None:
+    def back_off(self, kind: RequestKind, to: NodeId) -> None:
         """Back off from a peer after a failure, exponentially (rule `retry_backoff`)."""
         delay = backoff_ms(
-            self.calls.failed(kind, to),
+            self.request_manager.failed(kind, to),
             first_ms=self.config.retry_backoff_ms,
             longest_ms=max(
                 self.config.retry_backoff_ms, self.config.election_timeout_ms // BACKOFF_SHARE
             ),
             random=self.timers.random,
         )
-        self.calls.back_off(kind, to, self.timers.after(delay))
+        self.request_manager.back_off(kind, to, self.timers.after(delay))

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import CallId, Epoch, Millis, NodeId
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _START: Final = Millis(0)
 
 
-class CallKind(Enum):
+class RequestKind(Enum):
     """Kinds of requests that this replica sends."""
 
     VOTE = "Vote"
@@ -37,15 +37,19 @@ class CallKind(Enum):
 
 
 # Requests that only the addressed voter answers: its addresses are tried in rotation.
-TAKES_TURNS: Final = (CallKind.VOTE, CallKind.BEGIN_QUORUM_EPOCH, CallKind.END_QUORUM_EPOCH)
+ROTATES_ADDRESSES: Final = (
+    RequestKind.VOTE,
+    RequestKind.BEGIN_QUORUM_EPOCH,
+    RequestKind.END_QUORUM_EPOCH,
+)
 
 
-@value
-class Call:
+@value_type
+class InFlightRequest:
     """A request in flight; `epoch` is that of this replica when it was sent."""
 
     call: CallId
-    kind: CallKind
+    kind: RequestKind
     to: NodeId
     epoch: Epoch
     deadline: Millis
@@ -53,40 +57,42 @@ class Call:
     sent_ms: Millis = _START
 
 
-class Calls:
+class RequestManager:
     """All requests in flight, and the end of each peer's backoff after a failure."""
 
     def __init__(self) -> None:
         self._next = 1
-        self._by_id: dict[CallId, Call] = {}
-        self._not_before: dict[tuple[NodeId, CallKind], Millis] = {}
-        self._failures: dict[tuple[NodeId, CallKind], int] = {}
+        self._by_id: dict[CallId, InFlightRequest] = {}
+        self._not_before: dict[tuple[NodeId, RequestKind], Millis] = {}
+        self._failures: dict[tuple[NodeId, RequestKind], int] = {}
 
-    def open(
+    def register(
         self,
-        kind: CallKind,
+        kind: RequestKind,
         to: NodeId,
         epoch: Epoch,
         deadline: Millis,
         at: Peer | None = None,
         sent_ms: Millis = _START,
-    ) -> Call:
-        """Register a request to `to`; the caller has checked `may_call` first."""
-        call = Call(CallId(self._next), kind, to, epoch, deadline, at, sent_ms)
+    ) -> InFlightRequest:
+        """Register a request to `to`; the caller has checked `may_send` first."""
+        call = InFlightRequest(CallId(self._next), kind, to, epoch, deadline, at, sent_ms)
         self._next += 1
         self._by_id[call.call] = call
         return call
 
-    def close(self, call: CallId) -> Call | None:
+    def complete(self, call: CallId) -> InFlightRequest | None:
         """Remove and return the request of a response; None if it was abandoned."""
         return self._by_id.pop(call, None)
 
-    def abandon(self, *kinds: CallKind) -> None:
+    def abandon(self, *kinds: RequestKind) -> None:
         """Drop the requests of these kinds: their responses will be ignored."""
         for call in [c for c in self._by_id.values() if c.kind in kinds]:
             del self._by_id[call.call]
 
-    def give_up(self, there: Peer, kinds: tuple[CallKind, ...], asked_by: Millis) -> bool:
+    def abandon_if_sent_before(
+        self, there: Peer, kinds: tuple[RequestKind, ...], asked_by: Millis
+    ) -> bool:
         """Permit a new request to a peer that has not answered one to another address by then."""
         late = [
             call
@@ -103,40 +109,40 @@ class Calls:
         self._not_before.clear()
         self._failures.clear()
 
-    def back_off(self, kind: CallKind, to: NodeId, until: Millis) -> None:
+    def back_off(self, kind: RequestKind, to: NodeId, until: Millis) -> None:
         """Do not send requests of this kind to the peer until then."""
         self._not_before[to, kind] = until
 
-    def failed(self, kind: CallKind, to: NodeId) -> int:
+    def failed(self, kind: RequestKind, to: NodeId) -> int:
         """Count a failure; returns the number of consecutive failures."""
         count = self._failures[to, kind] = self._failures.get((to, kind), 0) + 1
         return count
 
-    def succeeded(self, kind: CallKind, to: NodeId) -> None:
+    def succeeded(self, kind: RequestKind, to: NodeId) -> None:
         """Reset the failure count."""
         if self._failures:
             self._failures.pop((to, kind), None)
 
-    def end_backoff(self, kind: CallKind, to: NodeId) -> None:
+    def end_backoff(self, kind: RequestKind, to: NodeId) -> None:
         """End the backoff: the peer may be asked immediately."""
         self._not_before.pop((to, kind), None)
 
-    def in_flight(self, kind: CallKind, to: NodeId | None = None) -> bool:
+    def in_flight(self, kind: RequestKind, to: NodeId | None = None) -> bool:
         """True if a request of this kind (to that peer) is in flight."""
         for call in self._by_id.values():
             if call.kind is kind and (to is None or call.to == to):
                 return True
         return False
 
-    def in_flight_since(self, kind: CallKind, asked_by: Millis) -> bool:
+    def in_flight_since(self, kind: RequestKind, asked_by: Millis) -> bool:
         """True if a request of this kind is in flight that was sent after that time."""
         return any(call.kind is kind and call.sent_ms > asked_by for call in self._by_id.values())
 
-    def may_call(self, kind: CallKind, to: NodeId, now_ms: Millis) -> bool:
+    def may_send(self, kind: RequestKind, to: NodeId, now_ms: Millis) -> bool:
         """True if this peer may be asked now."""
         return not self._is_backing_off(kind, to, now_ms) and not self.in_flight(kind, to)
 
-    def may_repeat(self, kind: CallKind, to: NodeId, now_ms: Millis, asked_by: Millis) -> bool:
+    def may_resend(self, kind: RequestKind, to: NodeId, now_ms: Millis, asked_by: Millis) -> bool:
         """True if this peer may be asked again: no request since `asked_by`, no backoff."""
         return not self._is_backing_off(kind, to, now_ms) and all(
             call.sent_ms <= asked_by
@@ -144,16 +150,18 @@ class Calls:
             if call.kind is kind and call.to == to
         )
 
-    def _is_backing_off(self, kind: CallKind, to: NodeId, now_ms: Millis) -> bool:
+    def _is_backing_off(self, kind: RequestKind, to: NodeId, now_ms: Millis) -> bool:
         return bool(self._not_before) and self._not_before.get((to, kind), now_ms) > now_ms
 
-    def repeats(self, kind: CallKind, delay_ms: int, now_ms: Millis) -> Iterator[Millis]:
+    def resend_deadlines(
+        self, kind: RequestKind, delay_ms: int, now_ms: Millis
+    ) -> Iterator[Millis]:
         """Future times at which peers that have not answered may be asked again."""
         for call in self._by_id.values():
             if call.kind is kind and call.sent_ms + delay_ms > now_ms:
                 yield Millis(call.sent_ms + delay_ms)
 
-    def expired(self, now_ms: Millis) -> list[Call]:
+    def expired(self, now_ms: Millis) -> list[InFlightRequest]:
         """Remove the requests that have timed out."""
         if not self._by_id:
             return []

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.raft.replication.fetch_purgatory import Parking
+from quorate.raft.replication.fetch_purgatory import FetchPurgatory
 from quorate.records.ids import UNKNOWN_OFFSET
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Starting:
+class Initializing:
     """The process has just started, and has not assumed the role of its recovered state yet."""
 
 
@@ -45,7 +45,7 @@ class Unattached:
 
 
 @dataclass(slots=True)
-class Tally:
+class VoteTally:
     """The voters of a round and their answers; None without an answer yet."""
 
     votes: dict[NodeId, bool | None]
@@ -73,22 +73,23 @@ class Tally:
 class Prospective:
     """Requests pre-votes, without raising the epoch (KIP-996).
 
-    `resume_deadline` is the fetch deadline to restore if the round fails, `promised_until` the
-    expiry of each pre-vote received, `rival_ms` the time of the last request of another nominee.
+    `resume_deadline` is the fetch deadline to restore if the round fails, `lease_expiry` the
+    expiry of each pre-vote received, `contender_seen_ms` the time of the last request of another
+    nominee.
     """
 
-    tally: Tally
+    vote_tally: VoteTally
     election_deadline: Millis
     resume_deadline: Millis | None = None
-    promised_until: dict[NodeId, Millis] = field(default_factory=dict)
-    rival_ms: Millis | None = None
+    lease_expiry: dict[NodeId, Millis] = field(default_factory=dict)
+    contender_seen_ms: Millis | None = None
 
 
 @dataclass(slots=True)
 class Candidate:
     """Has raised the epoch, voted for itself, and requests votes."""
 
-    tally: Tally
+    vote_tally: VoteTally
     election_deadline: Millis
     has_lost: bool = False
 
@@ -113,36 +114,37 @@ class SnapshotDownload:
 class Follower:
     """Fetches from the leader of its epoch.
 
-    `has_ended` is set by the leader's EndQuorumEpoch: the leader is no longer live. `refusals` are
-    the errors since its last successful response, `refused` is the latest. `is_failing` is set
-    while no Fetch gets a response.
+    `leader_resigned` is set by the leader's EndQuorumEpoch: the leader is no longer live.
+    `error_count` are the errors since its last successful response, `last_error` is the latest.
+    `is_fetch_failing` is set while no Fetch gets a response.
     """
 
     leader_id: NodeId
     fetch_deadline: Millis
     has_fetched: bool = False
-    has_ended: bool = False
-    is_failing: bool = False
+    leader_resigned: bool = False
+    is_fetch_failing: bool = False
     download: SnapshotDownload | None = None
-    refusals: int = 0
-    refused: ErrorCode | None = None
+    error_count: int = 0
+    last_error: ErrorCode | None = None
 
 
 @dataclass(slots=True)
 class Progress:
     """A leader's view of one replica; `fetch_offset` is that replica's flushed end.
 
-    `last_fetch_ms` is the time of its last Fetch with a log that matches this leader's, `asked_ms`
-    that of a voter's last Fetch with any log. `mark` is the offset available to it at the previous
-    Fetch, and `mark_ms` the time of that Fetch. `told_high_watermark` is for replicas that send
-    none. `told_round` is the read round that was sent to a voter immediately.
+    `last_fetch_ms` is the time of its last Fetch with a log that matches this leader's,
+    `last_contact_ms` that of a voter's last Fetch with any log. `caught_up_mark` is the offset
+    available to it at the previous Fetch, and `mark_ms` the time of that Fetch.
+    `told_high_watermark` is for replicas that send none. `told_round` is the read round that was
+    sent to a voter immediately.
     """
 
     fetch_offset: Offset | None = None
     last_fetch_ms: Millis | None = None
-    asked_ms: Millis | None = None
+    last_contact_ms: Millis | None = None
     last_caught_up_ms: Millis | None = None
-    mark: Offset | None = None
+    caught_up_mark: Offset | None = None
     mark_ms: Millis | None = None
     told_high_watermark: Offset = UNKNOWN_OFFSET
     told_round: int = 0
@@ -154,16 +156,16 @@ class Progress:
 class PendingChange:
     """A voter change that a caller waits for; a leader has one at a time.
 
-    `what` is its description, `about` its fields. `offset` is the log offset of the new voter set;
-    None before it is appended. Until then `request` waits until a majority of the new set echoes
-    `read_round` or a later one, at most until `live_by`; with round 0 it does not wait. An addition
-    also waits for the answer to `call`, which identifies `voter`.
+    `what` is its description, `trace_fields` its fields. `offset` is the log offset of the new
+    voter set; None before it is appended. Until then `request` waits until a majority of the new
+    set echoes `read_round` or a later one, at most until `live_by`; with round 0 it does not wait.
+    An addition also waits for the answer to `call`, which identifies `voter`.
     """
 
     token: ReplyToken
     what: str
     deadline: Millis
-    about: dict[str, Value]
+    trace_fields: dict[str, Value]
     offset: Offset | None = None
     request: AddRaftVoterRequest | RemoveRaftVoterRequest | None = None
     read_round: int = 0
@@ -173,7 +175,7 @@ class PendingChange:
 
 
 @dataclass(slots=True)
-class PendingHandOver:
+class PendingTransfer:
     """A transfer of leadership to `to`, once that has the complete log and has answered.
 
     Proposals are held until then. `is_answered` is set once it has answered this leader.
@@ -183,20 +185,20 @@ class PendingHandOver:
     to: ReplicaKey
     deadline: Millis
     is_answered: bool = False
-    held: list[RecordsProposed] = field(default_factory=list)
+    held_proposals: list[RecordsProposed] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Leave:
+class ShutdownPermit:
     """A voter's permit to stop: until it returns it counts as unavailable, even if it fetches.
 
-    `is_back` is set by the first Fetch after a silence, which may have been in flight for that
+    `has_returned` is set by the first Fetch after a silence, which may have been in flight for that
     time.
     """
 
     given_ms: Millis
     until_ms: Millis
-    is_back: bool = False
+    has_returned: bool = False
 
 
 @dataclass(slots=True)
@@ -244,8 +246,8 @@ class Leader:
     `reads` are the pending linearizable reads, in the order of their rounds: each needs an echo of
     its round from a majority; `read_rounds_echoed` is the newest round that each voter has echoed.
     `updates` are the entries that voters reported at kraft.version 0, where no record can hold
-    them. `unanswered` are voters that may not be at the address known to this leader, `doubles` the
-    processes that have fetched as each voter (rule `one_process_per_voter`).
+    them. `unconfirmed` are voters that may not be at the address known to this leader, `doubles`
+    the processes that have fetched as each voter (rule `one_process_per_voter`).
     """
 
     epoch_start: Offset
@@ -253,17 +255,17 @@ class Leader:
     check_quorum_deadline: Millis
     begin_epoch_deadline: Millis
     progress: dict[ReplicaKey, Progress] = field(default_factory=dict)
-    heard: dict[NodeId, None] = field(default_factory=dict)
-    parked: Parking = field(default_factory=Parking)
+    recent_fetchers: dict[NodeId, None] = field(default_factory=dict)
+    parked: FetchPurgatory = field(default_factory=FetchPurgatory)
     reads: dict[ReplyToken, int] = field(default_factory=dict)
     read_round: int = 0
     read_round_is_sent: bool = False
     read_rounds_echoed: dict[ReplicaKey, int] = field(default_factory=dict)
     pending: PendingChange | None = None
-    hand_over: PendingHandOver | None = None
+    transfer: PendingTransfer | None = None
     updates: dict[NodeId, Voter] = field(default_factory=dict)
-    leaves: dict[ReplicaKey, Leave] = field(default_factory=dict)
-    unanswered: set[ReplicaKey] = field(default_factory=set)
+    shutdown_permits: dict[ReplicaKey, ShutdownPermit] = field(default_factory=dict)
+    unconfirmed: set[ReplicaKey] = field(default_factory=set)
     doubles: dict[ReplicaKey, Doubles] = field(default_factory=dict)
 
     def begin_round(self) -> int:
@@ -285,26 +287,26 @@ class Leader:
 class Resigned:
     """Led this epoch, will neither lead nor vote in it again, and notifies the other voters.
 
-    `preferred` is the order in which they should campaign, `heard` are the voters that acknowledged
-    it. `turn_until` is the time by which the first one has to acknowledge it; None before it was
-    notified.
+    `preferred` is the order in which they should campaign, `recent_fetchers` are the voters that
+    acknowledged it. `turn_until` is the time by which the first one has to acknowledge it; None
+    before it was notified.
     """
 
     election_deadline: Millis
     unacknowledged: dict[NodeId, None]
     preferred: tuple[ReplicaKey, ...] = ()
-    heard: set[NodeId] = field(default_factory=set)
+    recent_fetchers: set[NodeId] = field(default_factory=set)
     turn_until: Millis | None = None
 
 
-Role: TypeAlias = Starting | Unattached | Prospective | Candidate | Follower | Leader | Resigned
+Role: TypeAlias = Initializing | Unattached | Prospective | Candidate | Follower | Leader | Resigned
 
 TRANSITIONS: Final[dict[tuple[type, type], str]] = {
-    (Starting, Unattached): "no leader is known, or no way to it",
-    (Starting, Prospective): "the only voter",
-    (Starting, Candidate): "voted for itself before the restart",
-    (Starting, Follower): "the leader before the restart",
-    (Starting, Resigned): "led its epoch before the restart",
+    (Initializing, Unattached): "no leader is known, or no way to it",
+    (Initializing, Prospective): "the only voter",
+    (Initializing, Candidate): "voted for itself before the restart",
+    (Initializing, Follower): "the leader before the restart",
+    (Initializing, Resigned): "led its epoch before the restart",
     (Unattached, Unattached): "a higher epoch is seen, or a vote is granted",
     (Unattached, Prospective): "election timeout",
     (Unattached, Follower): "a leader with an endpoint is learned",
@@ -328,20 +330,20 @@ TRANSITIONS: Final[dict[tuple[type, type], str]] = {
 
 def role_name(role: Role) -> str:
     """A role's name in logs, metrics and spans; a replica that starts is unattached."""
-    kind = Unattached if isinstance(role, Starting) else type(role)
+    kind = Unattached if isinstance(role, Initializing) else type(role)
     return kind.__name__.lower()
 
 
 @dataclass(slots=True)
-class Suspicion:
+class LeaderSuspicion:
     """Suspicion of a dead leader: its stream broke, possibly a connect was refused.
 
-    See rule `early_suspicion`. `act_ms` is the time to request pre-votes, `probe_ms` the time of
-    the next probe.
+    See rule `early_suspicion`. `campaign_at_ms` is the time to request pre-votes, `probe_at_ms` the
+    time of the next probe.
     """
 
     leader_id: NodeId
-    is_refused: bool = False
-    act_ms: Millis | None = None
-    probe_ms: Millis | None = None
+    is_connection_refused: bool = False
+    campaign_at_ms: Millis | None = None
+    probe_at_ms: Millis | None = None
     probe: CallId | None = None

@@ -10,7 +10,7 @@ from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Value: TypeAlias = "str | int | bool | tuple[int, ...]"
 
 
-class NoteKind(Enum):
+class TraceEventKind(Enum):
     """Kinds of notes. `raft/trace_fields.py` has the values of `role_taken`."""
 
     STARTED = "started"
@@ -54,7 +54,7 @@ class NoteKind(Enum):
     VOTES_AGAIN = "votes_again"
 
 
-class Cause(Enum):
+class RoleChangeCause(Enum):
     """Reasons for a role change."""
 
     # An election begins.
@@ -87,11 +87,11 @@ class Cause(Enum):
     NO_SUCCESSOR = "no_successor"
 
 
-@value
-class Note:
+@value_type
+class TraceEvent:
     """One event that a step reports."""
 
-    kind: NoteKind
+    kind: TraceEventKind
     text: str
     values: Mapping[str, Value] = field(default_factory=dict)
 
@@ -99,35 +99,35 @@ class Note:
         return self.text
 
 
-class Notebook:
+class TraceBuffer:
     """The notes of one step, and the last text of each topic."""
 
     def __init__(self) -> None:
-        self.told: dict[str, str] = {}
-        self._notes: list[Note] = []
+        self.last_emitted: dict[str, str] = {}
+        self._notes: list[TraceEvent] = []
 
-    def note(self, kind: NoteKind, text: str | None, /, **values: Value) -> None:
+    def emit(self, kind: TraceEventKind, text: str | None, /, **values: Value) -> None:
         """Add a note, unless its text is None."""
         if text is not None:
-            self._notes.append(Note(kind, text, values))
+            self._notes.append(TraceEvent(kind, text, values))
 
-    def tell(
-        self, kind: NoteKind, topic: str, text: str, state: str = "", /, **values: Value
+    def emit_once(
+        self, kind: TraceEventKind, topic: str, text: str, state: str = "", /, **values: Value
     ) -> None:
         """Report a repeated finding once, until its text or `state` changes.
 
         See rule `retry_backoff`.
         """
-        if self.told.get(topic) != (state or text):
-            self.told[topic] = state or text
-            self.note(kind, text, **values)
+        if self.last_emitted.get(topic) != (state or text):
+            self.last_emitted[topic] = state or text
+            self.emit(kind, text, **values)
 
-    def forget(self, *topics: str) -> None:
+    def reset_once(self, *topics: str) -> None:
         """Clear these topics, so that the next finding is reported again."""
         for topic in topics:
-            self.told.pop(topic, None)
+            self.last_emitted.pop(topic, None)
 
-    def take(self) -> tuple[Note, ...]:
+    def drain(self) -> tuple[TraceEvent, ...]:
         """The notes of this step; the next one begins with none."""
         if not self._notes:
             return ()

@@ -10,11 +10,11 @@ from quorate.records.ids import format_uuid
 if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.raft.roles import Role
-    from quorate.raft.trace_events import Cause, Value
+    from quorate.raft.trace_events import RoleChangeCause, Value
     from quorate.records.ids import ReplicaKey
 
 
-def role_values(replica: Replica, old: Role, cause: Cause) -> dict[str, Value]:
+def role_change_fields(replica: Replica, old: Role, cause: RoleChangeCause) -> dict[str, Value]:
     """Fields of the note for a role that was just assumed.
 
     `granted` and `rejected` are the votes of the round that ends, `needed` is the number of votes
@@ -28,9 +28,9 @@ def role_values(replica: Replica, old: Role, cause: Cause) -> dict[str, Value]:
         "epoch": replica.epoch,
     }
     if isinstance(old, Prospective | Candidate):
-        values |= {"granted": old.tally.granted, "rejected": old.tally.rejected}
+        values |= {"granted": old.vote_tally.granted, "rejected": old.vote_tally.rejected}
     match new:
-        case Prospective(tally=tally) | Candidate(tally=tally):
+        case Prospective(vote_tally=tally) | Candidate(vote_tally=tally):
             values |= {
                 "sought": replica.epoch + isinstance(new, Prospective),
                 "needed": tally.majority,
@@ -47,7 +47,7 @@ def role_values(replica: Replica, old: Role, cause: Cause) -> dict[str, Value]:
     return values
 
 
-def change_values(change: str, voter: ReplicaKey) -> dict[str, Value]:
+def voter_change_fields(change: str, voter: ReplicaKey) -> dict[str, Value]:
     """Fields of the notes for a change of one voter."""
     values: dict[str, Value] = {"change": change, "voter_id": voter.node_id}
     if voter.directory_id is not None:

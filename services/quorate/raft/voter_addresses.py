@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ADDRESSES_MAX: Final = 2
 # Errors returned if another voter, or another cluster, now has the address.
-NOT_THE_ONE: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID)
+WRONG_NODE_ERRORS: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID)
 NEVER: Final = Millis(-1 << 62)
 
 
@@ -36,18 +36,18 @@ NEVER: Final = Millis(-1 << 62)
 class _Stated:
     """Endpoints that one voter announced, now and before, and the peer to try next.
 
-    `answered_ms` is the time of its last answer at `answered`.
+    `answered_ms` is the time of its last answer at `confirm`.
     """
 
     key: ReplicaKey
     endpoints: tuple[Endpoint, ...]
     peers: tuple[Peer, ...]
     turn: Peer | None = None
-    answered: Peer | None = None
+    confirm: Peer | None = None
     answered_ms: Millis = NEVER
 
 
-class Addresses:
+class VoterAddresses:
     """The known addresses of each voter, for one replica."""
 
     def __init__(self, cluster_id: ClusterId, listener_name: str) -> None:
@@ -57,7 +57,9 @@ class Addresses:
 
     # --- learning ---------------------------------------------------------------------------------
 
-    def hear(self, request: Request, sets: Callable[[], list[VoterSet]]) -> Peer | None:
+    def learn_from_request(
+        self, request: Request, sets: Callable[[], list[VoterSet]]
+    ) -> Peer | None:
         """Learn the endpoints that a voter of one of these sets announces, if the request has any.
 
         Returns the announced address.
@@ -99,7 +101,7 @@ class Addresses:
             # Earlier answers do not confirm its present address.
             turn = ways[0] if ways != before.peers else before.turn
             self._stated[key.node_id] = replace(
-                before, endpoints=endpoints, peers=ways, turn=turn, answered=None
+                before, endpoints=endpoints, peers=ways, turn=turn, confirm=None
             )
         return peers[0] if peers else None
 
@@ -111,7 +113,7 @@ class Addresses:
 
     # --- addresses to try -------------------------------------------------------------------------
 
-    def known(self, voter: Voter) -> list[Peer]:
+    def all_known(self, voter: Voter) -> list[Peer]:
         """Every address of a voter: first the voter set's, then announced ones, latest first."""
         endpoint = voter.endpoint(self._listener_name)
         node_id = voter.key.node_id
@@ -121,15 +123,15 @@ class Addresses:
             peers += [peer for peer in stated.peers if peer not in peers]
         return peers
 
-    def peer(self, voter: Voter) -> Peer | None:
+    def current(self, voter: Voter) -> Peer | None:
         """The next address to try; None without one."""
-        peers = self.known(voter)
+        peers = self.all_known(voter)
         stated = self._stated.get(voter.key.node_id)
         if stated is not None and stated.turn in peers:
             return stated.turn
         return peers[0] if peers else None
 
-    def sent(self, to: Peer, voters: VoterSet, answered_since: Millis) -> None:
+    def on_sent(self, to: Peer, voters: VoterSet, answered_since: Millis) -> None:
         """Make the next request use another address, unless this one answers.
 
         An address that answered since `answered_since` is kept: the response to this request may
@@ -139,21 +141,21 @@ class Addresses:
         voter = None if stated is None else voters.by_id(to.node_id)
         if stated is None or voter is None:
             return
-        if stated.answered == to and stated.answered_ms >= answered_since:
+        if stated.confirm == to and stated.answered_ms >= answered_since:
             return
-        peers = self.known(voter)
+        peers = self.all_known(voter)
         if to in peers:
             stated.turn = peers[(peers.index(to) + 1) % len(peers)]
 
-    def answered(self, by: Peer, now: Millis) -> None:
+    def confirm(self, by: Peer, now: Millis) -> None:
         """Record that the addressed voter has answered at this address."""
         stated = self._stated.get(by.node_id)
         if stated is not None:
-            stated.turn = stated.answered = by
+            stated.turn = stated.confirm = by
             stated.answered_ms = now
 
-    def is_another(self, by: Peer) -> None:
+    def reject(self, by: Peer) -> None:
         """Record that another replica has this address now."""
         stated = self._stated.get(by.node_id)
-        if stated is not None and stated.answered == by:
-            stated.answered = None
+        if stated is not None and stated.confirm == by:
+            stated.confirm = None

@@ -233,7 +233,7 @@ def encode_batch(
     return head + guarded
 
 
-def stamp(batch: Buffer, base_offset: int, epoch: int) -> bytes:
+def restamp(batch: Buffer, base_offset: int, epoch: int) -> bytes:
     """The same batch with another offset and epoch, which the CRC does not cover."""
     (length,) = _LENGTH.unpack_from(batch, 8)
     return _PLACE.pack(base_offset, length, epoch) + memoryview(batch)[_PLACE.size :]

@@ -16,7 +16,7 @@ from quorate.records.batch import BatchHeader, encode_batch, read_records
 from quorate.records.codec.compiler import codec_of
 from quorate.records.codec.schema import SchemaError, Tagged, Wire, message, structure
 from quorate.records.ids import ZERO_UUID, DirectoryId, NodeId, ReplicaKey
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.records.voters import Endpoint, Voter, VoterSet
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ControlType(IntEnum):
     KRAFT_VOTERS = 6
 
 
-@value
+@value_type
 class LeaderChange:
     """The first record of an epoch: its leader, and the voters that voted for it (KIP-595).
 
@@ -53,7 +53,7 @@ class LeaderChange:
     verbatim: bytes | None = None
 
 
-@value
+@value_type
 class KRaftVersion:
     """The finalised kraft.version from here on (KIP-853); `verbatim` as in LeaderChange."""
 
@@ -61,7 +61,7 @@ class KRaftVersion:
     verbatim: bytes | None = None
 
 
-@value
+@value_type
 class KRaftVoters:
     """The voter set from here on (KIP-853); `verbatim` as in LeaderChange."""
 
@@ -69,7 +69,7 @@ class KRaftVoters:
     verbatim: bytes | None = None
 
 
-@value
+@value_type
 class SnapshotHeader:
     """The first record of a snapshot (KIP-630): the timestamp of the last record that it covers."""
 
@@ -77,7 +77,7 @@ class SnapshotHeader:
     verbatim: bytes | None = None
 
 
-@value
+@value_type
 class SnapshotFooter:
     """The last record of a snapshot (KIP-630): a file without it is incomplete."""
 

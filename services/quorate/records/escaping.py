@@ -17,10 +17,10 @@ SHOWN_MAX: Final = 100
 
 def shown(text: str, chars_max: int = SHOWN_MAX) -> str:
     """A peer's text for the log: its beginning, with invisible characters escaped."""
-    written = written_out(text[: chars_max + 1])
+    written = escape_unprintable(text[: chars_max + 1])
     return written if len(written) <= chars_max else f"{written[:chars_max]}..."
 
 
-def written_out(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """Escape each invisible character, so that the text is a single line."""
     return UNSEEN.sub(lambda found: repr(found[0])[1:-1], text)

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, NewType
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 NodeId = NewType("NodeId", int)
 Epoch = NewType("Epoch", int)
@@ -43,7 +43,7 @@ class OffsetAndEpoch:
         return f"{self.offset}@{self.epoch}"
 
 
-@value
+@value_type
 class ReplicaKey:
     """Identity of a replica (KIP-853): its node id and, if known, its log directory id."""
 

@@ -52,7 +52,7 @@ from quorate.records.record_types.topics import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,7 +103,7 @@ __all__ = [
 ]
 
 
-@value
+@value_type
 class UnknownRecord:
     """A record of a type, or of a version of a type, that this release does not know."""
 

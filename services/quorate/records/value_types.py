@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 
 @dataclass_transform(frozen_default=True)
-def value(cls: type[T]) -> type[T]:
+def value_type(cls: type[T]) -> type[T]:
     """Make a slotted dataclass that is compared and hashed by its fields."""
     return _complete(dataclass(slots=True, eq=False, repr=False)(cls))
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-def named_value(cls: type[T]) -> type[T]:
+def keyword_value_type(cls: type[T]) -> type[T]:
     """The same with keyword-only fields."""
     return _complete(dataclass(slots=True, eq=False, repr=False, kw_only=True)(cls))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ KRAFT_VERSION_MAX: Final = 1
 DECOMMISSIONED_MAX: Final = 64
 
 
-@value
+@value_type
 class Endpoint:
     """One listener of a node: `name` is the listener's, upper case by Kafka's convention."""
 
@@ -35,7 +35,7 @@ class Endpoint:
         return f"{self.name}://{self.host}:{self.port}"
 
 
-@value
+@value_type
 class Voter:
     """One voter: its key, its listeners in order, and the kraft.versions that it supports."""
 
@@ -52,7 +52,7 @@ class Voter:
         return None
 
 
-@value
+@value_type
 class VoterSet:
     """All voters, ordered by node id; a node id occurs once (KIP-853 as shipped).
 

@@ -21,7 +21,7 @@ import grpc.aio
 from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 
-from quorate.raft.api import CallFailure
+from quorate.raft.api import RequestFailure
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from quorate.rpc.method_table import METHODS, UNKNOWN, Sampling
@@ -78,7 +78,7 @@ def ratio_of(name: str, tracing: Tracing) -> float:
             return 0.0
 
 
-def is_drawn(ratio: float) -> bool:
+def is_sampled(ratio: float) -> bool:
     """True if this call is recorded, at random."""
     return ratio > 0 and random.random() < ratio  # noqa: S311 - it guards nothing
 
@@ -133,12 +133,12 @@ class ClientSpans(grpc.aio.UnaryUnaryClientInterceptor):
         method: str | bytes = client_call_details.method
         name = (method.decode() if isinstance(method, bytes) else method)[1:]
         tracing = self._tracing
-        if tracing.current() is None and not is_drawn(ratio_of(name, tracing)):
+        if tracing.current() is None and not is_sampled(ratio_of(name, tracing)):
             return await continuation(client_call_details, request)
         asked = name_of_request(name, request, SpanKind.CLIENT)
         span = begin(tracing, name, SpanKind.CLIENT, None, self._server)
         if span.is_recording():
-            span.set_attributes(told_by_request(request))
+            span.set_attributes(request_attributes(request))
         headers = tracing.inject(set_span_in_context(span))
         details = grpc.aio.ClientCallDetails(
             method=client_call_details.method,
@@ -151,7 +151,7 @@ class ClientSpans(grpc.aio.UnaryUnaryClientInterceptor):
         try:
             call = await continuation(details, request)
             response = await call
-            told = told_by_answer(request, response)
+            told = response_attributes(request, response)
             span.set_attributes(told)
         except grpc.aio.AioRpcError as error:
             # The caller gets the error from the call.
@@ -192,7 +192,7 @@ class FetchSpans:
 
     def begin(self, call: CallId, peer: Peer, request: m.FetchRequest) -> None:
         """Start a span, if sampled, for a request that is written."""
-        if not is_drawn(self._tracing.fetch_ratio):
+        if not is_sampled(self._tracing.fetch_ratio):
             return
         server = (peer.host, peer.port)
         span = begin(self._tracing, FETCH, SpanKind.CLIENT, Context(), server)
@@ -205,12 +205,12 @@ class FetchSpans:
             }
         )
 
-    def end(self, call: CallId, answer: m.FetchResponse | CallFailure) -> None:
+    def end(self, call: CallId, answer: m.FetchResponse | RequestFailure) -> None:
         """End the span at the response, or at its failure."""
         span = self._open.pop(call, None)
         if span is None:
             return
-        if isinstance(answer, CallFailure):
+        if isinstance(answer, RequestFailure):
             finish(span, grpc.StatusCode.UNAVAILABLE, answer.name, is_error=True)
             return
         if answer.error is not ErrorCode.NONE:
@@ -230,7 +230,7 @@ class StreamedWriteSpans:
     def around(self, begin_write: Callable[[], PendingAnswer[T]]) -> PendingAnswer[T]:
         """Begin a write, within a span if sampled. Raises what `begin_write` raises."""
         tracing = self._tracing
-        if not is_drawn(tracing.write_ratio):
+        if not is_sampled(tracing.write_ratio):
             return begin_write()
         span = begin(tracing, WRITE_STREAM, SpanKind.SERVER, Context())
         try:
@@ -281,16 +281,16 @@ class ServerSpans(grpc.aio.ServerInterceptor):
 
         async def traced(request: Any, context: ServerContext) -> Any:  # noqa: ANN401
             parent = tracing.extract(_headers(context))
-            if parent is None and not is_drawn(ratio_of(name, tracing)):
+            if parent is None and not is_sampled(ratio_of(name, tracing)):
                 return await inner(request, context)
             parent = Context() if parent is None else parent
             asked = name_of_request(name, request, SpanKind.SERVER)
             span = begin(tracing, name, SpanKind.SERVER, parent)
-            span.set_attributes(_peer(context) | told_by_request(request))
+            span.set_attributes(_peer(context) | request_attributes(request))
             try:
                 with tracing.within(set_span_in_context(span, parent)):
                     response = await inner(request, context)
-                told = told_by_answer(request, response)
+                told = response_attributes(request, response)
                 span.set_attributes(told)
             except asyncio.CancelledError:
                 finish(span, grpc.StatusCode.CANCELLED, is_error=False, name=asked)
@@ -386,7 +386,7 @@ def outcome_of(told: Mapping[str, Value]) -> str:
             return ""
 
 
-def told_by_request(request: Any) -> dict[str, Value]:  # noqa: ANN401 - of any service
+def request_attributes(request: Any) -> dict[str, Value]:  # noqa: ANN401 - of any service
     """Return the span attributes of a request."""
     match request:
         case raft_pb2.VoteRequest():
@@ -411,7 +411,7 @@ def told_by_request(request: Any) -> dict[str, Value]:  # noqa: ANN401 - of any 
             return {}
 
 
-def told_by_answer(request: Any, response: Any) -> dict[str, Value]:  # noqa: ANN401
+def response_attributes(request: Any, response: Any) -> dict[str, Value]:  # noqa: ANN401
     """Return the span attributes of a response; its error is not an error of the call."""
     told: dict[str, Value] = {}
     error = _error_in(response)

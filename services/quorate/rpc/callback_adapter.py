@@ -12,38 +12,40 @@ from typing import TYPE_CHECKING, Any
 
 import grpc.aio
 
-from quorate.h2.callback_stream import HandsOver, HandsOverSome
-from quorate.h2.message_buffer import IN_A_TURN
+from quorate.h2.callback_stream import CallbackStream, FilterableCallbackStream
+from quorate.h2.message_buffer import MESSAGES_PER_ITERATION
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
-    from quorate.h2.callback_stream import Door, Taker
+    from quorate.h2.callback_stream import StreamHandler, StreamWriter
     from quorate.h2.fair_queue import Step
 
 
-async def replies_of(taker: Taker, requests: AsyncIterator[Any]) -> AsyncGenerator[Any]:
+async def iter_replies(
+    stream_handler: StreamHandler, requests: AsyncIterator[Any]
+) -> AsyncGenerator[Any]:
     """Pass all requests to `taker`, and yield the replies that were not sent in another way."""
-    if isinstance(requests, HandsOver):
-        await requests.hand_to(taker)
+    if isinstance(requests, CallbackStream):
+        await requests.deliver_to(stream_handler)
         return
-    door = _IteratorDoor(taker)
-    taker.begin(door)
+    door = _IteratorStreamWriter(stream_handler)
+    stream_handler.begin(door)
     reader = asyncio.get_running_loop().create_task(door.read(requests))
     try:
         while (reply := await door.next_reply()) is not None:
             yield reply
-            taker.drained()
+            stream_handler.on_writable()
     finally:
         reader.cancel()
 
 
-def taken_while(
+def take_while(
     requests: AsyncIterator[Any], is_wanted: Callable[[Any], bool]
 ) -> AsyncIterator[Any]:
     """Return the requests before the first that is not wanted, as an iterator of the same type."""
-    if isinstance(requests, HandsOverSome):
-        requests.only_while(is_wanted)
+    if isinstance(requests, FilterableCallbackStream):
+        requests.stop_unless(is_wanted)
         return requests
     return _taken_while(requests, is_wanted)
 
@@ -57,19 +59,19 @@ async def _taken_while(
         yield request
 
 
-async def answers_to(
+async def forward_responses(
     call: grpc.aio.StreamStreamCall[Any, Any],
     take: Callable[[Any], None],
-    begin: Callable[[Door], None],
+    begin: Callable[[StreamWriter], None],
 ) -> None:
     """Pass each response of a client's call to `take`; raise the error that ends the call.
 
     If requests can be sent without a task, `begin` gets the stream writer for them.
     """
-    if isinstance(call, HandsOver):
+    if isinstance(call, CallbackStream):
         taker = _Answers(take, begin)
         try:
-            await call.hand_to(taker)
+            await call.deliver_to(taker)
         finally:
             taker.close()
         return
@@ -80,45 +82,45 @@ async def answers_to(
 class _Answers:
     """The handler of the responses of a client's call."""
 
-    def __init__(self, take: Callable[[Any], None], begin: Callable[[Door], None]) -> None:
+    def __init__(self, take: Callable[[Any], None], begin: Callable[[StreamWriter], None]) -> None:
         self._take = take
         self._tell_begun = begin
-        self._door: Door | None = None
+        self._stream_writer: StreamWriter | None = None
 
-    def begin(self, door: Door) -> None:
-        self._door = door
-        self._tell_begun(door)
+    def begin(self, stream_writer: StreamWriter) -> None:
+        self._stream_writer = stream_writer
+        self._tell_begun(stream_writer)
 
-    def room(self) -> int:
-        return IN_A_TURN
+    def capacity(self) -> int:
+        return MESSAGES_PER_ITERATION
 
-    def received(self, messages: list[Any]) -> None:
+    def on_messages(self, messages: list[Any]) -> None:
         for message in messages:
             self._take(message)
 
-    def broken(self, error: ValueError) -> None:
+    def on_invalid_message(self, error: ValueError) -> None:
         self._finish(error)
 
-    def half_closed(self) -> None:
+    def on_half_close(self) -> None:
         self._finish(None)
 
     def _finish(self, error: ValueError | None) -> None:
-        if self._door is not None:
-            self._door.finish(error)
+        if self._stream_writer is not None:
+            self._stream_writer.finish(error)
 
-    def drained(self) -> None:
+    def on_writable(self) -> None:
         """Ignore: few requests wait for space."""
 
     def close(self) -> None:
         """Release the writer: the call has ended, and objects that hold this one can be freed."""
-        self._door = None
+        self._stream_writer = None
 
 
-class _IteratorDoor:
+class _IteratorStreamWriter:
     """The stream writer of a handler between two iterators; it holds one reply at a time."""
 
-    def __init__(self, taker: Taker) -> None:
-        self._taker = taker
+    def __init__(self, stream_handler: StreamHandler) -> None:
+        self._stream_handler = stream_handler
         self._room = asyncio.Event()
         self._news = asyncio.Event()
         self._reply: Any = None
@@ -126,19 +128,19 @@ class _IteratorDoor:
         self._error: BaseException | None = None
 
     async def read(self, requests: AsyncIterator[Any]) -> None:
-        taker = self._taker
+        taker = self._stream_handler
         try:
             async for request in requests:
-                while not taker.room():
+                while not taker.capacity():
                     self._room.clear()
                     await self._room.wait()
-                taker.received([request])
+                taker.on_messages([request])
         except ValueError as error:
-            taker.broken(error)
+            taker.on_invalid_message(error)
         except Exception as error:
             self.finish(error)
         else:
-            taker.half_closed()
+            taker.on_half_close()
 
     async def next_reply(self) -> Any:  # noqa: ANN401 - a message of any service
         while self._reply is None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import grpc.aio
 
 from quorate.h2.name_resolver import RESOLVER, is_address
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.limits.shared_connections import Connections
 from quorate.settings.port_checks import each_of
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
@@ -128,7 +128,7 @@ def channel_options(connect_timeout_ms: int) -> tuple[tuple[str, int], ...]:
     )
 
 
-@value
+@value_type
 class ChannelKind:
     """The transport and certificates for a client's channels: plaintext without `tls`."""
 

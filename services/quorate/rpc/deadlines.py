@@ -12,7 +12,7 @@ MARGIN_SHARE: Final = 0.1
 MARGIN_S_MAX: Final = 0.5
 
 
-def handling_s(context: grpc.aio.ServicerContext[Any, Any]) -> float | None:
+def handler_timeout_s(context: grpc.aio.ServicerContext[Any, Any]) -> float | None:
     """Return the time limit in seconds from now; None if the call has no deadline."""
     left_s = context.time_remaining()
     return None if left_s is None else left_s - min(MARGIN_S_MAX, left_s * MARGIN_SHARE)

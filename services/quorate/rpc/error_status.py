@@ -15,7 +15,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,8 +56,8 @@ def status_of(error: ErrorCode) -> grpc.StatusCode:
     return _STATUS_BY_ERROR.get(error, _Code.INTERNAL)
 
 
-@value
-class CallRefusal:
+@value_type
+class ErrorStatus:
     """The status of a rejected call: `reason` is one word in capitals, metadata is for programs."""
 
     code: grpc.StatusCode
@@ -66,12 +66,12 @@ class CallRefusal:
     metadata: Mapping[str, str]
 
 
-async def abort(context: grpc.aio.ServicerContext[Any, Any], refusal: CallRefusal) -> Never:
+async def abort(context: grpc.aio.ServicerContext[Any, Any], refusal: ErrorStatus) -> Never:
     """End the call with the status; raises gRPC's own exception."""
     await context.abort_with_status(status_with(refusal))
 
 
-def status_with(refusal: CallRefusal) -> grpc.Status:
+def status_with(refusal: ErrorStatus) -> grpc.Status:
     """Convert a refusal to a gRPC status."""
     info = error_details_pb2.ErrorInfo(
         reason=refusal.reason, domain=DOMAIN, metadata=refusal.metadata
@@ -84,7 +84,7 @@ def status_with(refusal: CallRefusal) -> grpc.Status:
     return made
 
 
-def refusal_of(error: grpc.aio.AioRpcError) -> CallRefusal | None:
+def error_info_of(error: grpc.aio.AioRpcError) -> ErrorStatus | None:
     """Return the refusal in the status of one of our servers; None for any other error."""
     try:
         status = rpc_status.from_call(error)
@@ -93,17 +93,17 @@ def refusal_of(error: grpc.aio.AioRpcError) -> CallRefusal | None:
     for detail in () if status is None else status.details:
         info = error_details_pb2.ErrorInfo()
         if detail.Unpack(info) and info.domain == DOMAIN:
-            return CallRefusal(
+            return ErrorStatus(
                 error.code(), info.reason, error.details() or "", dict(info.metadata)
             )
     return None
 
 
-def words_of(error: grpc.aio.AioRpcError, tls: TlsFiles | None) -> str:
+def explain_error(error: grpc.aio.AioRpcError, tls: TlsFiles | None) -> str:
     """Explain an error to people, on a channel with these certificates."""
     details = error.details() or ""
     lowered = details.lower()
-    refusal = refusal_of(error)
+    refusal = error_info_of(error)
     if refusal is not None:
         facts = ", ".join(f"{key}={value}" for key, value in sorted(refusal.metadata.items()))
         return f"{error.code().name} ({refusal.reason}): {refusal.message} [{facts}]"
@@ -111,18 +111,18 @@ def words_of(error: grpc.aio.AioRpcError, tls: TlsFiles | None) -> str:
         return "connection refused"
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED or "timed out" in lowered:
         return "no answer in time"
-    handshake = handshake_words(details, tls)
+    handshake = explain_handshake_failure(details, tls)
     return handshake or f"{error.code().name}: {details}"
 
 
-def never_sent(error: grpc.aio.AioRpcError) -> bool:
+def was_never_sent(error: grpc.aio.AioRpcError) -> bool:
     """True if the request cannot have reached a server, so that it may be sent again."""
     details = (error.details() or "").lower()
     is_closed = "failed to connect" in details or "refused" in details
     return error.code() is grpc.StatusCode.UNAVAILABLE and is_closed
 
 
-def handshake_words(details: str, tls: TlsFiles | None) -> str | None:
+def explain_handshake_failure(details: str, tls: TlsFiles | None) -> str | None:
     """Explain a failed connection if TLS, or the lack of it, is the reason; otherwise None."""
     lowered = details.lower()
     if not lowered.startswith("failed to connect"):

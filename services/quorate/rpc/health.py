@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from quorate.rpc.channels import bind, make_server
-from quorate.rpc.security.authorization import ANYBODY, CallerInterceptor
+from quorate.rpc.security.authorization import ALLOW_ALL, CallerInterceptor
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class HealthServer:
     def __init__(self, transport: Transport = DEFAULT_TRANSPORT) -> None:
         self._servicer = _HealthServicer()
         # Any client may call, within the limit on calls.
-        guard = CallerInterceptor(ANYBODY, {})
+        guard = CallerInterceptor(ALLOW_ALL, {})
         self._server = make_server(
             (guard,), received_bytes_max=REQUEST_BYTES_MAX, transport=transport, gate=guard
         )

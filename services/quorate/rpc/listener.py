@@ -12,7 +12,7 @@ from quorate.h2.name_resolver import RESOLVER, NameLookupError
 from quorate.rpc.channels import bind, make_server, server_spans
 from quorate.rpc.health import enable_reflection
 from quorate.rpc.method_table import REFLECTION_METHODS
-from quorate.rpc.security.authorization import ANYBODY, CallerInterceptor
+from quorate.rpc.security.authorization import ALLOW_ALL, CallerInterceptor
 from quorate.rpc.service import add_service
 from quorate.settings.port_checks import own_addresses
 from quorate.settings.properties import ConfigError
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
-    from quorate.rpc.limits.call_limits import CallPlaces
+    from quorate.rpc.limits.call_limits import CallLimits
     from quorate.rpc.limits.shared_connections import Connections
-    from quorate.rpc.security.authorization import Callers
+    from quorate.rpc.security.authorization import CallerPolicy
     from quorate.rpc.security.tls import TlsFiles
     from quorate.rpc.service import Service
     from quorate.settings.port_checks import Hosts
@@ -67,11 +67,11 @@ class GrpcListener:
     def serving(
         cls,
         services: Sequence[Service],
-        callers: Callers = ANYBODY,
+        caller_policy: CallerPolicy = ALLOW_ALL,
         *,
         has_reflection: bool,
         transport: Transport = DEFAULT_TRANSPORT,
-        places: CallPlaces | None = None,
+        places: CallLimits | None = None,
         connections: Connections | None = None,
     ) -> Self:
         """Create a listener for services; request sizes are limited to what their methods need.
@@ -81,7 +81,7 @@ class GrpcListener:
         methods = dict(REFLECTION_METHODS)
         for service in services:
             methods |= service.methods
-        guard = CallerInterceptor(callers, methods, places)
+        guard = CallerInterceptor(caller_policy, methods, places)
         server = make_server(
             (guard, *server_spans()),
             received_bytes_max=max(row.request_bytes_max for row in methods.values()),
@@ -108,7 +108,7 @@ class GrpcListener:
         """Start serving."""
         await self._server.start()
 
-    async def ended_unasked(self) -> bool:
+    async def wait_unexpected_stop(self) -> bool:
         """Wait for its end; True if `stop` was not called.
 
         grpc.aio ends a server permanently when it cannot read a client's request, for instance a

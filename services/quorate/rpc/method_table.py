@@ -10,11 +10,11 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quorate.api import admin_api, permissions
-from quorate.api.permissions import ALTER, DESCRIBE, Right
+from quorate.api.permissions import ALTER, DESCRIBE, RequestPermission
 from quorate.raft import messages as m
 from quorate.records.ids import NodeId
-from quorate.records.value_types import named_value
-from quorate.rpc.convert.codegen import shape_of
+from quorate.records.value_types import keyword_value_type
+from quorate.rpc.convert.codegen import dataclass_named
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
@@ -36,7 +36,7 @@ CONTROLLER: Final[ServiceDescriptor] = controller_pb2.DESCRIPTOR.services_by_nam
 ADMIN: Final[ServiceDescriptor] = admin_pb2.DESCRIPTOR.services_by_name["Admin"]
 
 
-class PlaceKind(Enum):
+class LimitGroup(Enum):
     """Groups of calls with a common concurrency limit (rpc/limits/call_limits.py)."""
 
     PEERS = auto()
@@ -78,8 +78,8 @@ def _fetching(request: Any, is_voter: IsVoter) -> str:  # noqa: ANN401 - of two 
     return "" if is_voter(NodeId(request.replica_id)) else _BY_OBSERVER
 
 
-@named_value
-class MethodRow:
+@keyword_value_type
+class MethodPolicy:
     """The policy of one method.
 
     Requests of one method may be of several kinds that need different permissions; `needs` has
@@ -92,37 +92,37 @@ class MethodRow:
     needs: Mapping[str, Needs]
     kind_of: Callable[[Any, IsVoter], str] = _only_kind
     request_bytes_max: int = SMALL_BYTES_MAX
-    places: PlaceKind = PlaceKind.OTHERS
+    places: LimitGroup = LimitGroup.OTHERS
     has_own_places: bool = False
     is_sized: bool = False
     only_tells: bool = False
     sampling: Sampling = Sampling.NEVER
 
     @property
-    def is_of_peers(self) -> bool:
+    def is_peer_method(self) -> bool:
         """True if partially received calls of others must not delay a call of this method."""
-        return self.places in (PlaceKind.PEERS, PlaceKind.FETCHES)
+        return self.places in (LimitGroup.PEERS, LimitGroup.FETCHES)
 
     @property
-    def is_judged_by_requests(self) -> bool:
+    def needs_request_authorization(self) -> bool:
         """True if the permissions depend on the content of the request."""
         return self.kind_of is not _only_kind
 
     @property
-    def is_refused_at_once(self) -> bool:
+    def can_reject_before_request(self) -> bool:
         """True if a caller without any of the permissions is rejected before its request arrives.
 
         For other methods the rejection names the permissions of its own request.
         """
         return self.kind_of in (_only_kind, _fetching)
 
-    def needs_of(self, request: Any, is_voter: IsVoter) -> Needs:  # noqa: ANN401 - of any service
+    def required_permissions(self, request: Any, is_voter: IsVoter) -> Needs:  # noqa: ANN401 - of any service
         """Return the permissions for this request; any one of them is enough."""
         return self.needs.get(self.kind_of(request, is_voter), ALTER)
 
 
 # The policy of methods without a row.
-UNKNOWN: Final = MethodRow(needs={"": ALTER})
+UNKNOWN: Final = MethodPolicy(needs={"": ALTER})
 
 
 def path(method: MethodDescriptor) -> str:
@@ -134,11 +134,11 @@ def path(method: MethodDescriptor) -> str:
 
 _PLACES_OF_RAFT: Final = {
     # Calls that keep the quorum together. They always have capacity, whatever clients use.
-    "Vote": PlaceKind.PEERS,
-    "BeginQuorumEpoch": PlaceKind.PEERS,
-    "EndQuorumEpoch": PlaceKind.PEERS,
-    "FetchOnce": PlaceKind.FETCHES,
-    "FetchSnapshot": PlaceKind.SNAPSHOTS,
+    "Vote": LimitGroup.PEERS,
+    "BeginQuorumEpoch": LimitGroup.PEERS,
+    "EndQuorumEpoch": LimitGroup.PEERS,
+    "FetchOnce": LimitGroup.FETCHES,
+    "FetchSnapshot": LimitGroup.SNAPSHOTS,
 }
 _SAMPLED_AS_FETCHES: Final = ("Fetch", "FetchOnce", "FetchSnapshot")
 # Queries are never sampled, nor is a call that a leader repeats while a voter is unavailable.
@@ -146,13 +146,13 @@ _NEVER_SAMPLED: Final = ("ApiVersions", "BeginQuorumEpoch", "DescribeQuorum")
 _ONLY_TELLING: Final = ("DescribeQuorum", "FetchSnapshot")
 
 
-def _of_raft(method: MethodDescriptor) -> MethodRow:
+def _of_raft(method: MethodDescriptor) -> MethodPolicy:
     name = method.name
     right = permissions.RAFT[getattr(m, method.input_type.name)]
-    return MethodRow(
+    return MethodPolicy(
         needs=_needs(right),
         kind_of=_kind_of(right),
-        places=_PLACES_OF_RAFT.get(name, PlaceKind.OTHERS),
+        places=_PLACES_OF_RAFT.get(name, LimitGroup.OTHERS),
         # Only the service knows the fetching replica.
         has_own_places=name == "Fetch",
         only_tells=name in _ONLY_TELLING,
@@ -166,20 +166,20 @@ def _sampling(name: str) -> Sampling:
     return Sampling.NEVER if name in _NEVER_SAMPLED else Sampling.ALWAYS
 
 
-def _needs(right: Right) -> Mapping[str, Needs]:
+def _needs(request_permission: RequestPermission) -> Mapping[str, Needs]:
     by_kind = {
-        _FOR_ITSELF: right.for_itself,
-        _BY_READER: right.for_readers,
-        _BY_OBSERVER: right.for_observers,
-        "": right.needs,
+        _FOR_ITSELF: request_permission.for_itself,
+        _BY_READER: request_permission.for_readers,
+        _BY_OBSERVER: request_permission.for_observers,
+        "": request_permission.needs,
     }
     return {kind: needs for kind, needs in by_kind.items() if needs is not None}
 
 
-def _kind_of(right: Right) -> Callable[[Any, IsVoter], str]:
-    if right.for_itself is not None:
+def _kind_of(request_permission: RequestPermission) -> Callable[[Any, IsVoter], str]:
+    if request_permission.for_itself is not None:
         return _for_itself
-    return _only_kind if right.for_readers is None else _fetching
+    return _only_kind if request_permission.for_readers is None else _fetching
 
 
 def _for_itself(request: Any, _is_voter: IsVoter) -> str:  # noqa: ANN401 - of two types
@@ -189,10 +189,10 @@ def _for_itself(request: Any, _is_voter: IsVoter) -> str:  # noqa: ANN401 - of t
 # --- the sidecar ----------------------------------------------------------------------------------
 
 
-def _of_admin(method: MethodDescriptor) -> MethodRow:
+def _of_admin(method: MethodDescriptor) -> MethodPolicy:
     name = method.input_type.name
     shape = getattr(admin_api, name, None) or getattr(m, name)
-    return MethodRow(
+    return MethodPolicy(
         needs=_needs(permissions.ADMIN[shape]),
         only_tells=method.name in _ONLY_TELLING,
         sampling=_sampling(method.name),
@@ -222,14 +222,17 @@ def is_write(method: MethodDescriptor) -> bool:
     return method.input_type.name in ("WriteRequest", *_WRITES)
 
 
-def _of_controller(method: MethodDescriptor) -> MethodRow:
+def _of_controller(method: MethodDescriptor) -> MethodPolicy:
     writes = is_write(method)
     kinds = _alternatives(method) if takes_any(method) else {"": method.input_type.name}
-    return MethodRow(
-        needs={kind: permissions.CONTROLLER[shape_of(name)].needs for kind, name in kinds.items()},
+    return MethodPolicy(
+        needs={
+            kind: permissions.CONTROLLER[dataclass_named(name)].needs
+            for kind, name in kinds.items()
+        },
         kind_of=_alternative if takes_any(method) else _only_kind,
         request_bytes_max=REQUEST_BYTES_MAX,
-        places=PlaceKind.WRITES if writes else PlaceKind.READS,
+        places=LimitGroup.WRITES if writes else LimitGroup.READS,
         # Only the service knows which writes of a stream are not acknowledged.
         has_own_places=method.client_streaming,
         is_sized=method.client_streaming,
@@ -246,21 +249,21 @@ def _alternative(request: Any, _is_voter: IsVoter) -> str:  # noqa: ANN401 - of 
 
 
 def _rows_of(
-    service: ServiceDescriptor, row_of: Callable[[MethodDescriptor], MethodRow]
-) -> dict[str, MethodRow]:
+    service: ServiceDescriptor, row_of: Callable[[MethodDescriptor], MethodPolicy]
+) -> dict[str, MethodPolicy]:
     return {path(method): row_of(method) for method in service.methods}
 
 
 # By path.
-RAFT_METHODS: Final[Mapping[str, MethodRow]] = _rows_of(RAFT, _of_raft)
-CONTROLLER_METHODS: Final[Mapping[str, MethodRow]] = _rows_of(CONTROLLER, _of_controller)
-ADMIN_METHODS: Final[Mapping[str, MethodRow]] = _rows_of(ADMIN, _of_admin)
-REFLECTION_METHODS: Final[Mapping[str, MethodRow]] = {
-    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": MethodRow(
+RAFT_METHODS: Final[Mapping[str, MethodPolicy]] = _rows_of(RAFT, _of_raft)
+CONTROLLER_METHODS: Final[Mapping[str, MethodPolicy]] = _rows_of(CONTROLLER, _of_controller)
+ADMIN_METHODS: Final[Mapping[str, MethodPolicy]] = _rows_of(ADMIN, _of_admin)
+REFLECTION_METHODS: Final[Mapping[str, MethodPolicy]] = {
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": MethodPolicy(
         needs={"": DESCRIBE}
     )
 }
-METHODS: Final[Mapping[str, MethodRow]] = {
+METHODS: Final[Mapping[str, MethodPolicy]] = {
     **RAFT_METHODS,
     **CONTROLLER_METHODS,
     **ADMIN_METHODS,

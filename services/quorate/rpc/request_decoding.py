@@ -14,14 +14,16 @@ from google.protobuf.message import DecodeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.rpc.method_table import MethodRow
+    from quorate.rpc.method_table import MethodPolicy
 
 
 class MalformedRequestError(ValueError):
     """A message that is not a request of its method; the text gives the reason."""
 
 
-def decoder(method: str, row: MethodRow, decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+def decoder(
+    method: str, row: MethodPolicy, decode: Callable[[bytes], Any]
+) -> Callable[[bytes], Any]:
     """Create the decoder of this method's requests; it raises MalformedRequestError.
 
     With `is_sized` it also returns the number of bytes, which protobuf takes long to compute again.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
-    from quorate.rpc.method_table import MethodRow
+    from quorate.rpc.method_table import MethodPolicy
 
 Behaviour: TypeAlias = "Callable[[Any, Any], Any]"
 # Handler factories, by whether requests and responses are streams.
@@ -32,11 +32,11 @@ class Service(Protocol):
     def descriptor(self) -> ServiceDescriptor: ...
 
     @property
-    def methods(self) -> Mapping[str, MethodRow]:
+    def methods(self) -> Mapping[str, MethodPolicy]:
         """The rows of rpc/method_table.py, by path."""
         ...
 
-    def behaviour(self, method: MethodDescriptor) -> Behaviour:
+    def handler_for(self, method: MethodDescriptor) -> Behaviour:
         """Return the implementation: a coroutine function, or an async generator function."""
         ...
 
@@ -53,7 +53,7 @@ def add_service(service: Service, server: grpc.aio.Server) -> None:
 def _handler(service: Service, method: MethodDescriptor) -> Any:  # noqa: ANN401 - gRPC's own
     make = _MAKERS[method.client_streaming, method.server_streaming]
     return make(
-        service.behaviour(method),
+        service.handler_for(method),
         request_deserializer=GetMessageClass(method.input_type).FromString,
         response_serializer=GetMessageClass(method.output_type).SerializeToString,
     )

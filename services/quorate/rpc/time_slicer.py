@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 SLICE_S: Final = 0.004
 # While serving: a quarter of the loop at most. Before serving: most of it.
-SERVING_SHARE: Final = 0.25
+BACKGROUND_SHARE: Final = 0.25
 LOADING_SHARE: Final = 0.8
 
 # Seconds between two measurements of a pause. If other tasks used less than this fraction of it,
@@ -44,8 +44,8 @@ _CALL_SLICE_S: Final = BUDGET_S
 _CALL_SHARE: Final = 0.5
 
 
-class Pace:
-    """Call `breathe` after every small unit of work; it pauses when a slice is over."""
+class TimeSlicer:
+    """Call `yield_if_due` after every small unit of work; it pauses when a slice is over."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Pace:
         self._clock = clock
         self._began = clock()
 
-    async def breathe(self) -> None:
+    async def yield_if_due(self) -> None:
         """Return immediately within a slice; after one, pause in proportion to its duration."""
         worked_s = self._clock() - self._began
         if worked_s >= self._slice_s:
@@ -96,7 +96,7 @@ class Pace:
             if left_s <= 0 or empty >= _EMPTY_TURNS:
                 return
 
-    async def finish(self, slices: Slices[T]) -> T:
+    async def run(self, slices: Slices[T]) -> T:
         """Run the slices to the end, each as a unit of work; their errors are raised here."""
         while True:
             try:
@@ -104,11 +104,11 @@ class Pace:
             except StopIteration as end:
                 result: T = end.value
                 return result
-            await self.breathe()
+            await self.yield_if_due()
 
 
-def serving_pace(clock: Callable[[], float] = time.thread_time) -> Pace:
+def serving_pace(clock: Callable[[], float] = time.thread_time) -> TimeSlicer:
     """Create the pace of work that a client's call waits for."""
     if CURRENT_FLOW.get() is None:
-        return Pace(SERVING_SHARE, clock=clock)
-    return Pace(_CALL_SHARE, slice_s=_CALL_SLICE_S, clock=clock)
+        return TimeSlicer(BACKGROUND_SHARE, clock=clock)
+    return TimeSlicer(_CALL_SHARE, slice_s=_CALL_SLICE_S, clock=clock)

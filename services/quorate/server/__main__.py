@@ -11,10 +11,10 @@ from quorate.process.standard_descriptors import open_standard_descriptors
 from quorate.process.stop_signals import STOP_SIGNALS
 
 if TYPE_CHECKING:
-    from quorate.server.state_machine import Hosting
+    from quorate.server.state_machine import StateMachineFactory
 
 
-def main(hosting: Hosting | None = None) -> int:
+def main(state_machine_factory: StateMachineFactory | None = None) -> int:
     """Run a controller with the metadata or another state machine; return the exit status."""
     open_standard_descriptors()
     STOP_SIGNALS.keep()
@@ -29,11 +29,11 @@ def main(hosting: Hosting | None = None) -> int:
     arguments = parser.parse_args()
     # Loading these takes a second, in which a stop signal may come.
     from quorate.server.service import main_controller
-    from quorate.server.state_machine import host_metadata
+    from quorate.server.state_machine import make_metadata_state_machine
 
     return main_controller(
         arguments.config,
-        hosting=hosting or host_metadata,
+        state_machine_factory=state_machine_factory or make_metadata_state_machine,
         stops_with_stdin=arguments.stop_with_stdin,
     )
 

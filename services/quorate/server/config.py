@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.api.authorization_settings import anonymous_warning, read_access, shared_list_warning
 from quorate.records.ids import Millis, NodeId, ReplicaKey
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.server import timeouts
 from quorate.server.timeouts import QuorumSettings
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _MIB: Final = 1024 * 1024
 
 
-@named_value
+@keyword_value_type
 class LogSettings:
     """`metadata.*`: the log directory, segments, retention and snapshots."""
 
@@ -53,7 +53,7 @@ class LogSettings:
     free_bytes_min: int
 
 
-@named_value
+@keyword_value_type
 class ControllerConfig:
     """All settings of one controller process. `effective` is for the log."""
 

@@ -12,11 +12,11 @@ import time
 from typing import TYPE_CHECKING
 
 from quorate.records.ids import Millis
-from quorate.server.disk.executor import DiskThread
+from quorate.server.disk.executor import ThreadDiskExecutor
 
 if TYPE_CHECKING:
     from quorate.raft.api import Random
-    from quorate.server.disk.executor import DiskCalls, DiskQueue
+    from quorate.server.disk.executor import DiskCallTracker, DiskExecutor
 
 
 class Host:
@@ -48,6 +48,6 @@ class Host:
         """Run a garbage collection; called by code that replaces many objects."""
         gc.collect()
 
-    def disk_queue(self, name: str, calls: DiskCalls) -> DiskQueue:
+    def disk_queue(self, name: str, calls: DiskCallTracker) -> DiskExecutor:
         """Start a thread for disk calls. Raises RuntimeError if the system has no more threads."""
-        return DiskThread(name, calls)
+        return ThreadDiskExecutor(name, calls)

@@ -14,13 +14,13 @@ from quorate.api.authorization_settings import QUORUM_ACTION
 from quorate.api.permissions import PEER
 from quorate.controller.authorization.authorizer import ANONYMOUS, Caller
 from quorate.rpc.channels import open_tls
-from quorate.rpc.limits.call_limits import CallPlaces
+from quorate.rpc.limits.call_limits import CallLimits
 from quorate.rpc.limits.shared_connections import Connections
 from quorate.rpc.listener import GrpcListener
 from quorate.rpc.method_table import every_id
-from quorate.rpc.security.authorization import Callers
+from quorate.rpc.security.authorization import CallerPolicy
 from quorate.settings.listeners import SecurityProtocol
-from quorate.settings.port_checks import require_free, taking_port
+from quorate.settings.port_checks import binding_port, require_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,14 +44,14 @@ class ServedListener(Protocol):
 
     async def start(self) -> None: ...
 
-    async def ended_unasked(self) -> bool:
+    async def wait_unexpected_stop(self) -> bool:
         """Wait for its end; True if `stop` was not called."""
         ...
 
     async def stop(self, grace_s: float | None = None) -> None: ...
 
 
-class Certificates:
+class ListenerCertificates:
     """The certificates of all listeners; equal settings are opened once."""
 
     def __init__(self, listeners: Iterable[ListenerSettings]) -> None:
@@ -85,7 +85,7 @@ class Listeners:
     def __init__(
         self,
         config: ControllerConfig,
-        certificates: Certificates,
+        listener_certificates: ListenerCertificates,
         services: Callable[[str], Sequence[Service]],
         is_voter: IsVoter = every_id,
         connections: Connections | None = None,
@@ -97,22 +97,22 @@ class Listeners:
         self.connections = connections or Connections()
         self._config = config
         self._is_voter = is_voter
-        self._certificates = certificates
+        self._listener_certificates = listener_certificates
         self._services = services
         # Shared by all listeners, so that the limits do not grow with their number.
-        self._places = CallPlaces()
+        self._places = CallLimits()
         self._open = [(each, _OPENERS[each.protocol](self, each)) for each in config.listeners]
         self._endings: list[asyncio.Future[bool]] = []
-        _check_own(config, certificates.of(config.peers))
+        _check_own(config, listener_certificates.of(config.peers))
 
     def grpc(self, listener: ListenerSettings) -> GrpcListener:
         """Create a gRPC listener."""
-        config, tls = self._config, self._certificates.of(listener)
+        config, tls = self._config, self._listener_certificates.of(listener)
         name = listener.name if len(config.listeners) > 1 else ""
         return GrpcListener.serving(
             self._services(name),
             # Without certificates callers have no principals.
-            Callers(config.access, have_names=tls is not None, is_voter=self._is_voter),
+            CallerPolicy(config.access, have_names=tls is not None, is_voter=self._is_voter),
             has_reflection=config.has_reflection,
             transport=config.transport,
             places=self._places,
@@ -123,12 +123,12 @@ class Listeners:
         """Bind all ports, or none. Raises ConfigError that names the one that cannot be bound."""
         for settings, _ in self._open:
             # A grpc.aio server that has not started does not release its port.
-            with taking_port("listeners", settings.hosts, settings.bound.port):
+            with binding_port("listeners", settings.hosts, settings.bound.port):
                 require_free(settings.hosts, settings.bound.port)
         for settings, listener in self._open:
             hosts, port = settings.hosts, settings.bound.port
-            with taking_port("listeners", hosts, port):
-                listener.bind(hosts, port, tls=self._certificates.of(settings))
+            with binding_port("listeners", hosts, port):
+                listener.bind(hosts, port, tls=self._listener_certificates.of(settings))
 
     async def start(self) -> None:
         """Start serving on all listeners."""
@@ -137,10 +137,12 @@ class Listeners:
             where = {"listener": str(settings.bound), "advertised": str(settings.advertised)}
             log.info("serving", extra=where)
 
-    async def ended_unasked(self) -> bool:
+    async def wait_unexpected_stop(self) -> bool:
         """Wait until a listener ends; True if `stop` was not called."""
         # None of the futures is cancelled: a grpc.aio server's stop waits for the same one.
-        self._endings = [asyncio.ensure_future(each.ended_unasked()) for _, each in self._open]
+        self._endings = [
+            asyncio.ensure_future(each.wait_unexpected_stop()) for _, each in self._open
+        ]
         done, _ = await asyncio.wait(self._endings, return_when=asyncio.FIRST_COMPLETED)
         return any(ending.result() for ending in done)
 
@@ -163,7 +165,11 @@ def _check_own(config: ControllerConfig, tls: TlsFiles | None) -> None:
     if config.access is None:
         return
     pair = None if tls is None else tls.current().pair
-    own = ANONYMOUS if pair is None or tls is None or not tls.asks_clients else pair.principal
+    own = (
+        ANONYMOUS
+        if pair is None or tls is None or not tls.requires_client_certificates
+        else pair.principal
+    )
     if not config.access.allows(Caller(own), PEER):
         log.warning(
             "this node calls its peers as %s, which may not do so by its own settings: add it to "

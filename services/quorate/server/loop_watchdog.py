@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 log = logging.getLogger(__name__)
-LOOK_EVERY_S: Final = 0.25
+POLL_INTERVAL_S: Final = 0.25
 # Seconds. No iteration takes 20 ms; on a machine that is busy with other processes one may take
 # half a second.
-STANDS_AFTER_S: Final = 1.0
+STALL_THRESHOLD_S: Final = 1.0
 # The innermost calls show what the loop waits for.
 _FRAMES: Final = 4
 
 
-class LoopWatch:
+class LoopWatchdog:
     """Watches the loop of the thread that created it."""
 
     def __init__(
@@ -53,23 +53,23 @@ class LoopWatch:
         self._over.set()
 
     @property
-    def standing_s(self) -> float:
+    def stalled_s(self) -> float:
         """Seconds for which the loop has been blocked; 0 if it runs. Callable from any thread."""
         age_s = self._clock() - self._asked_s if self._is_asking else 0.0
-        return age_s if age_s >= STANDS_AFTER_S else 0.0
+        return age_s if age_s >= STALL_THRESHOLD_S else 0.0
 
     def _run(self) -> None:
-        while not self._over.wait(LOOK_EVERY_S):
-            self.look()
+        while not self._over.wait(POLL_INTERVAL_S):
+            self.poll()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Schedule a callback on the loop, or report that the last one has not run."""
         if not self._is_asking:
             self._asked_s, self._is_asking = self._clock(), True
             # A loop that has ended runs no more callbacks.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._turned)
-        elif self.standing_s and not self._is_told:
+        elif self.stalled_s and not self._is_told:
             self._is_told = True
             self.stalls += 1
             log.error(

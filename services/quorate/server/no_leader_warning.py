@@ -47,10 +47,10 @@ class LeaderSearch:
         core, now_s = self._core, self._clock()
         replica = core.replica
         # A leader that contradicts this log is in contact, and has a warning of its own.
-        is_contradicted = replica.contradictions.standing(replica.epoch) is not None
+        is_contradicted = replica.leader_contradictions.unresolved(replica.epoch) is not None
         # So has another quorum (rule `sole_voter_conflict`).
         is_second = replica.rival is not None or replica.second_quorum.is_met
-        if core.hears_leader or is_contradicted or is_second:
+        if core.has_live_leader or is_contradicted or is_second:
             self._since_s, self._next_s = now_s, now_s + FIRST_AFTER_S
             return None
         if now_s < self._next_s:

@@ -16,33 +16,33 @@ from quorate.raft.describe_quorum import api_versions
 from quorate.raft.identity.peer_identity import ReplicaIdentity
 from quorate.raft.replication.batch_info import batch_infos
 from quorate.records.ids import DirectoryId
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.limits.shared_connections import Connections
-from quorate.rpc.raft.servicer import Fetchers, RaftService
-from quorate.rpc.raft.transport import RaftClient
+from quorate.rpc.raft.servicer import FetchStreams, RaftServicer
+from quorate.rpc.raft.transport import RaftTransport
 from quorate.server.component_config import raft_config, storage_config
-from quorate.server.disk.executor import DiskCalls, DiskThread, UnderWay
+from quorate.server.disk.executor import DiskCallTracker, InFlightCall, ThreadDiskExecutor
 from quorate.server.disk.file_watcher import FileWatch
-from quorate.server.disk.free_space_monitor import Room
-from quorate.server.driver.observers import NoteLog, Observers
-from quorate.server.driver.raft_driver import Ending, RaftDriver
+from quorate.server.disk.free_space_monitor import FreeSpaceMonitor
+from quorate.server.driver.observers import Observers, TraceEventLogger
+from quorate.server.driver.raft_driver import ExitReason, RaftDriver
 from quorate.server.host import Host
-from quorate.server.listeners import Certificates, Listeners
-from quorate.server.metrics.controller_gauges import driver_numbers
+from quorate.server.listeners import ListenerCertificates, Listeners
+from quorate.server.metrics.controller_gauges import driver_gauges
 from quorate.server.metrics.definitions import CONTROLLER_METERS
-from quorate.server.metrics.loop_idle_ratio import Idleness
+from quorate.server.metrics.loop_idle_ratio import LoopIdleRatio
 from quorate.server.metrics.raft_meters import RaftMeters
 from quorate.server.no_leader_warning import LeaderSearch
 from quorate.server.resource_limits import DiskSpace
 from quorate.server.second_quorum_alarm import SecondQuorumAlarm
-from quorate.server.state_machine import host_metadata, read_bootstrap
+from quorate.server.state_machine import make_metadata_state_machine, read_bootstrap
 from quorate.settings.transport import Transport
 from quorate.storage.file_system import OsFileSystem
 from quorate.storage.log_store import LogStore
 from quorate.storage.random_ids import draw_uuid
 from quorate.telemetry import tracing
-from quorate.telemetry.metrics import MetricsServer, Readings, process_numbers
+from quorate.telemetry.metrics import CallbackCollector, MetricsServer, process_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from quorate.rpc.service import Service
     from quorate.server.advertised_host import AdvertisedHost
     from quorate.server.config import ControllerConfig
-    from quorate.server.loop_watchdog import LoopWatch
-    from quorate.server.state_machine import Hosted, Hosting
+    from quorate.server.loop_watchdog import LoopWatchdog
+    from quorate.server.state_machine import HostedStateMachine, StateMachineFactory
     from quorate.server.tracing.raft_spans import RaftSpans
     from quorate.storage.recovery.recovery import Recovered
     from quorate.telemetry.metrics import Value
@@ -67,8 +67,8 @@ _SPACE_EVERY: Final = 5
 _STOP_GRACE_S: Final = 0.5
 
 
-@value
-class Opened:
+@value_type
+class OpenedDirectory:
     """The result of recovery: the open store, and the records that `format` left in it."""
 
     store: LogStore
@@ -76,28 +76,28 @@ class Opened:
     bootstrap: tuple[MetadataRecord, ...]
 
 
-@value
+@value_type
 class Peers:
     """The transport to the other controllers, and the warnings about them."""
 
-    client: RaftClient
+    client: RaftTransport
     search: LeaderSearch
     alarm: SecondQuorumAlarm
 
 
-@value
+@value_type
 class Looks:
     """The checks that run every few seconds: of the free space and of the files."""
 
-    room: Room
+    free_space_monitor: FreeSpaceMonitor
     files: FileWatch
 
 
-@value
+@value_type
 class Surroundings:
     """Parts of the process that outlive a node: one process may run several nodes in succession."""
 
-    watch: LoopWatch | None = None
+    watch: LoopWatchdog | None = None
     advertised: AdvertisedHost | None = None
 
 
@@ -109,8 +109,8 @@ class Node:
         config: ControllerConfig,
         health: HealthServer,
         *,
-        certificates: Certificates | None = None,
-        hosting: Hosting = host_metadata,
+        listener_certificates: ListenerCertificates | None = None,
+        state_machine_factory: StateMachineFactory = make_metadata_state_machine,
         around: Surroundings | None = None,
     ) -> None:
         """Take the listeners' `certificates`; they and `around` outlive a node that restarts.
@@ -119,11 +119,13 @@ class Node:
         """
         self._around = around or Surroundings()
         self._config = config
-        self._certificates = certificates or Certificates(config.listeners)
-        self._hosting = hosting
+        self._listener_certificates = listener_certificates or ListenerCertificates(
+            config.listeners
+        )
+        self._state_machine_factory = state_machine_factory
         self._health = health
         self.ended = asyncio.Event()
-        self.ending: Ending | None = None
+        self.exit_reason: ExitReason | None = None
         self.message = ""
         self._listeners: Listeners | None = None
         self._housekeeping: asyncio.Task[None] | None = None
@@ -131,10 +133,10 @@ class Node:
         self._health_state: dict[str, bool] = {}
         self._ticks = 0
         self._hangs = False
-        self._idleness = Idleness()
+        self._loop_idle_ratio = LoopIdleRatio()
         self._meters = RaftMeters()
 
-    def open(self) -> asyncio.Future[Opened]:
+    def open(self) -> asyncio.Future[OpenedDirectory]:
         """Recover the directory in a thread, so that the loop still serves signals and probes.
 
         The caller passes the result to `serve`, or closes it. Raises StorageError, OSError.
@@ -142,16 +144,18 @@ class Node:
         directory = self._config.log.directory
         settings = replace(storage_config(self._config), new_directory_id=DirectoryId(draw_uuid()))
 
-        def recover() -> Opened:
+        def recover() -> OpenedDirectory:
             store, recovered = LogStore.open(OsFileSystem(), directory, settings)
             try:
                 is_needed = not recovered.state.snapshots and not store.log.has_data
-                return Opened(store, recovered, read_bootstrap(directory, is_needed=is_needed))
+                return OpenedDirectory(
+                    store, recovered, read_bootstrap(directory, is_needed=is_needed)
+                )
             except BaseException:
                 store.close()
                 raise
 
-        thread = DiskThread("recovery", DiskCalls())
+        thread = ThreadDiskExecutor("recovery", DiskCallTracker())
         recovery = thread.run("recovery", recover)
         thread.close()
         return recovery
@@ -160,17 +164,17 @@ class Node:
         """Recover, then serve."""
         await self.serve(await self.open())
 
-    async def serve(self, opened: Opened) -> None:
+    async def serve(self, opened_directory: OpenedDirectory) -> None:
         """Serve. Raises StorageError, OSError, and RuntimeError if a port is taken."""
         async with AsyncExitStack() as undo:
             # The process may start another node if this one cannot start.
             undo.push_async_callback(self._end_background)
-            await self._serve(opened, undo)
+            await self._serve(opened_directory, undo)
             undo.pop_all()
         self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
 
-    async def _serve(self, opened: Opened, undo: AsyncExitStack) -> None:
-        config, store, recovered = self._config, opened.store, opened.recovered
+    async def _serve(self, opened_directory: OpenedDirectory, undo: AsyncExitStack) -> None:
+        config, store, recovered = self._config, opened_directory.store, opened_directory.recovered
         for finding in recovered.findings:
             log.warning(finding)
         meta = recovered.meta
@@ -184,19 +188,21 @@ class Node:
             store.close()
             raise
         undo.push_async_callback(driver.close)
-        hosted = self._hosting(driver, config, meta, opened.bootstrap)
+        hosted = self._state_machine_factory(driver, config, meta, opened_directory.bootstrap)
         self._application = application = hosted.machine
         undo.push_async_callback(application.close)
         space = DiskSpace(config.log.directory, config.log.free_bytes_min)
-        room = Room(space, driver, application, lambda: self.ending is not None)
+        room = FreeSpaceMonitor(space, driver, application, lambda: self.exit_reason is not None)
         self._looks = Looks(room, FileWatch(driver, application))
-        client = RaftClient(
+        client = RaftTransport(
             own=ReplicaIdentity(settings.cluster_id, settings.key),
             on_response=lambda call, response: driver.deliver(api.ResponseReceived(call, response)),
-            on_probe=lambda call, refused: driver.deliver(api.ProbeAnswered(call, refused=refused)),
+            on_probe=lambda call, refused: driver.deliver(
+                api.ProbeCompleted(call, refused=refused)
+            ),
             parse_batches=batch_infos,
             request_timeout_ms=config.quorum.request_timeout_ms,
-            tls=self._certificates.of(config.peers),
+            tls=self._listener_certificates.of(config.peers),
             transport=config.transport,
         )
         undo.push_async_callback(client.close)
@@ -211,46 +217,48 @@ class Node:
         await listeners.start()
         self._spawn(self._listen_on(listeners, driver))
 
-    def _make_listeners(self, core: RaftCore, driver: RaftDriver, hosted: Hosted) -> Listeners:
+    def _make_listeners(
+        self, core: RaftCore, driver: RaftDriver, hosted_state_machine: HostedStateMachine
+    ) -> Listeners:
         who = api_versions(core.replica)
         connections = Connections()
-        fetchers = Fetchers(lambda key: key in core.replica.voters, connections.preferred)
+        fetchers = FetchStreams(lambda key: key in core.replica.voters, connections.preferred)
 
         def services(listener: str) -> tuple[Service, ...]:
-            raft = RaftService(
+            raft = RaftServicer(
                 driver,
                 who,
                 software_version=quorate.__version__,
                 listener=listener,
-                fetchers=fetchers,
+                fetch_streams=fetchers,
             )
-            return (raft, *hosted.services(listener))
+            return (raft, *hosted_state_machine.services(listener))
 
         def is_voter(node_id: NodeId) -> bool:
-            sets = core.replica.ends.possible_voter_sets()
+            sets = core.replica.commit_state.possible_voter_sets()
             return any(voters.by_id(node_id) is not None for voters in sets)
 
-        return Listeners(self._config, self._certificates, services, is_voter, connections)
+        return Listeners(self._config, self._listener_certificates, services, is_voter, connections)
 
     @staticmethod
     async def _listen_on(listeners: Listeners, driver: RaftDriver) -> None:
-        if await listeners.ended_unasked():
-            driver.fall_silent()
+        if await listeners.wait_unexpected_stop():
+            driver.stop_unreachable()
 
     def request_shutdown(self) -> None:
         """Transfer leadership, then stop; sets `ended` when that is done or timed out."""
-        if self.ending is None:
+        if self.exit_reason is None:
             log.info("shutting down: leadership is handed over first")
             self.driver.shut_down(self._config.shutdown_timeout_ms)
 
-    def _ended(self, ending: Ending, message: str) -> None:
-        self.ending, self.message = ending, message
-        if ending is not Ending.STOPPED:
-            log.error("the core has stopped: %s", message, extra={"ending": ending.name})
+    def _ended(self, exit_reason: ExitReason, message: str) -> None:
+        self.exit_reason, self.message = exit_reason, message
+        if exit_reason is not ExitReason.STOPPED:
+            log.error("the core has stopped: %s", message, extra={"ending": exit_reason.name})
         if self._listeners is not None:
             # Peers fail over as soon as a listener refuses them (rule `disk_fail_stop`). A node
             # that stops in order still has replies to send for what it has committed.
-            is_orderly = ending in (Ending.STOPPED, Ending.LATE)
+            is_orderly = exit_reason in (ExitReason.STOPPED, ExitReason.LATE)
             self._spawn(self._listeners.stop(_STOP_GRACE_S if is_orderly else None))
             self._looks.files.ended()
         self._spawn(self._tell_health())
@@ -297,9 +305,9 @@ class Node:
         while True:
             try:
                 await self._tell_health()
-                if self.ending is None:
+                if self.exit_reason is None:
                     self._tick()
-                elif self.ending is Ending.DISK_FAILED:
+                elif self.exit_reason is ExitReason.DISK_FAILED:
                     self._look_on()
             except Exception as error:
                 # An error of one round must not prevent the next one.
@@ -307,10 +315,10 @@ class Node:
             await asyncio.sleep(_TICK_S if STARTUP in self._health_state else 0.05)
 
     def _tick(self) -> None:
-        self._idleness.look()
+        self._loop_idle_ratio.sample()
         self._application.tick()
         self._tell_hanging()
-        for warning in self._certificates.expiry_warnings():
+        for warning in self._listener_certificates.expiry_warnings():
             log.warning(warning)
         missing = self._peers.search.look()
         if missing is not None:
@@ -320,7 +328,7 @@ class Node:
             log.error(second_quorum)
         self._look_on()
         if self._ticks % _REMARKS_EVERY == 0:
-            for remark in self.driver.core.remarks():
+            for remark in self.driver.core.status_warnings():
                 log.warning(remark)
             slow = self.driver.access.flushing.times.warning(self._config.quorum.fetch_timeout_ms)
             if slow is not None:
@@ -332,14 +340,14 @@ class Node:
         Operators who free space see the effect in the metrics.
         """
         if self._ticks % _SPACE_EVERY == 0:
-            self._looks.room.look()
+            self._looks.free_space_monitor.check()
             self._looks.files.look()
         self._ticks += 1
 
     @property
-    def _late(self) -> UnderWay | None:
+    def _late(self) -> InFlightCall | None:
         """The disk call that has exceeded its deadline, or None (rule `disk_call_deadline`)."""
-        return self.driver.access.calls.late(self.driver.deadline_ms)
+        return self.driver.access.calls.overdue(self.driver.deadline_ms)
 
     def _tell_hanging(self) -> None:
         """Log once that the disk is stalled, and once that it has recovered."""
@@ -358,10 +366,10 @@ class Node:
         A controller that has never found a leader serves no requests, in a new quorum or an old
         one.
         """
-        is_started = self.ending is None and self._application.is_loaded and self._late is None
+        is_started = self.exit_reason is None and self._application.is_loaded and self._late is None
         advertised = self._around.advertised
         can_be_called = advertised is None or advertised.is_resolved
-        is_ready = is_started and can_be_called and self.driver.core.hears_leader
+        is_ready = is_started and can_be_called and self.driver.core.has_live_leader
         await self._set_health(LIVENESS, serving=True)
         await self._set_health(READINESS, serving=is_ready)
         if is_started:
@@ -378,13 +386,13 @@ class Node:
         replica = driver.core.replica
         has_static_voters = bool(self._config.quorum.voters.voters)
         values: dict[str, Value] = {
-            **driver_numbers(driver, self._meters),
+            **driver_gauges(driver, self._meters),
             **self._application.metrics(),
             **process_numbers(),
-            "poll_idle_ratio": self._idleness.ratio,
-            "event_loop_standing_seconds": 0.0 if watch is None else watch.standing_s,
+            "poll_idle_ratio": self._loop_idle_ratio.ratio,
+            "event_loop_standing_seconds": 0.0 if watch is None else watch.stalled_s,
             "event_loop_stalls_total": 0 if watch is None else watch.stalls,
-            "disk_free_bytes": self._looks.room.space.free_bytes,
+            "disk_free_bytes": self._looks.free_space_monitor.space.free_bytes,
             "ignored_static_voters": float(has_static_voters and replica.log.kraft_version > 0),
             "is_ready": float(self._health_state.get(READINESS, False)),
         }
@@ -392,7 +400,7 @@ class Node:
             stats = self._listeners.connections.stats
             values["refused_connections_total"] = stats.refused_connections
             values["failed_tls_handshakes_total"] = stats.failed_handshakes
-        expires_s = self._certificates.expires_s
+        expires_s = self._listener_certificates.expires_s
         if expires_s is not None:
             values["certificate_expiry_timestamp_seconds"] = expires_s
         return values
@@ -400,10 +408,10 @@ class Node:
     def metrics_server(self) -> MetricsServer:
         """Create a server for the metrics."""
         labels = {"node_id": str(self._config.node_id)}
-        return MetricsServer(Readings(self.metrics, labels, CONTROLLER_METERS).registry())
+        return MetricsServer(CallbackCollector(self.metrics, labels, CONTROLLER_METERS).registry())
 
 
-def _words(call: UnderWay | None) -> str:
+def _words(call: InFlightCall | None) -> str:
     if call is None:
         return "no call to the disk is under way"
     return f"{call.what} has not returned for {call.age_s:.1f} s"
@@ -426,8 +434,8 @@ def make_observers(core: RaftCore, spans: RaftSpans | None, meters: RaftMeters) 
         return core.replica.epoch
 
     if spans is None:
-        return Observers(NoteLog(epoch), meters)
-    return Observers(spans, NoteLog(epoch, spans.within_step), meters)
+        return Observers(TraceEventLogger(epoch), meters)
+    return Observers(spans, TraceEventLogger(epoch, spans.within_step), meters)
 
 
 def _newest_snapshot(recovered: Recovered) -> OffsetAndEpoch | None:

@@ -8,7 +8,7 @@ import shutil
 import stat
 from typing import Final
 
-from quorate.storage.reserved_descriptors import keep_spare
+from quorate.storage.reserved_descriptors import reserve_descriptors
 
 DESCRIPTORS_MIN: Final = 1024
 # A warning comes this many times before the threshold at which leadership is resigned.
@@ -17,7 +17,7 @@ _WARNING_FACTOR: Final = 4
 
 def check_descriptors() -> str | None:
     """Raise the limit, up to the files' reserve; return a warning if even that is too low."""
-    return descriptor_warning(keep_spare())
+    return descriptor_warning(reserve_descriptors())
 
 
 def descriptor_warning(limit: int) -> str | None:
@@ -58,11 +58,11 @@ class DiskSpace:
         self.free_bytes = 0
         self.is_exhausted = False
 
-    def look(self) -> str | None:
+    def measure(self) -> str | None:
         """Measure; return a warning if space is low. Raises OSError if the disk is gone."""
-        return self.judge(shutil.disk_usage(self._directory).free)
+        return self.evaluate(shutil.disk_usage(self._directory).free)
 
-    def judge(self, free_bytes: int) -> str | None:
+    def evaluate(self, free_bytes: int) -> str | None:
         """Note `free_bytes`, and return a warning if it is low."""
         self.free_bytes = free_bytes
         self.is_exhausted = free_bytes < self._minimum

@@ -15,10 +15,10 @@ FIRST_S: Final = 0.1
 LONGEST_S: Final = 60.0
 SHORTAGE_S: Final = 1.0
 # A node that ran for this many seconds has healed; a later end has a new cause.
-LASTING_S: Final = 300.0
+HEALTHY_AFTER_S: Final = 300.0
 
 
-class Restarts:
+class RestartBackoff:
     """The waits before the next restart of a node."""
 
     def __init__(self, random: Random) -> None:
@@ -31,7 +31,7 @@ class Restarts:
         The last half of it is randomized, so that controllers do not restart all at the same
         moment.
         """
-        wait_s = 0.0 if lived_s >= LASTING_S else self._wait_s
+        wait_s = 0.0 if lived_s >= HEALTHY_AFTER_S else self._wait_s
         self._wait_s = min(max(2 * wait_s, FIRST_S), LONGEST_S)
         return wait_s / 2 * (1 + self._random.random())
 

@@ -24,15 +24,15 @@ from quorate.rpc.health import HealthServer
 from quorate.rpc.listener import bound_addresses
 from quorate.server.advertised_host import AdvertisedHost
 from quorate.server.config import load_config
-from quorate.server.driver.raft_driver import Ending
-from quorate.server.listeners import Certificates
-from quorate.server.loop_watchdog import LoopWatch
-from quorate.server.memory.gc_tuning import PassWatch
+from quorate.server.driver.raft_driver import ExitReason
+from quorate.server.listeners import ListenerCertificates
+from quorate.server.loop_watchdog import LoopWatchdog
+from quorate.server.memory.gc_tuning import GcFreezer
 from quorate.server.node import Node, Surroundings
 from quorate.server.resource_limits import access_warning, check_descriptors
-from quorate.server.restart_backoff import Restarts
-from quorate.server.state_machine import host_metadata
-from quorate.settings.port_checks import taking_port
+from quorate.server.restart_backoff import RestartBackoff
+from quorate.server.state_machine import make_metadata_state_machine
+from quorate.settings.port_checks import binding_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
 from quorate.storage import layout
@@ -40,23 +40,26 @@ from quorate.storage.directory_lock import DirectoryLock
 from quorate.storage.errors import StorageError, problem_of
 from quorate.storage.file_system import OsFileSystem
 from quorate.storage.meta_properties import read_meta
-from quorate.storage.reserved_descriptors import is_shortage
+from quorate.storage.reserved_descriptors import is_resource_shortage
 from quorate.telemetry import tracing
 from quorate.telemetry.logs import LogFormat, configure_logs
 
 if TYPE_CHECKING:
     from quorate.server.config import ControllerConfig
-    from quorate.server.node import Opened
-    from quorate.server.state_machine import Hosting
+    from quorate.server.node import OpenedDirectory
+    from quorate.server.state_machine import StateMachineFactory
 
 log = logging.getLogger(__name__)
 # The core limits the leadership transfer itself; this margin limits a core that does not respond.
 _SHUTDOWN_MARGIN_S: Final = 2.0
-_BEGINS_ANEW: Final = (Ending.DAMAGED, Ending.SHORT, Ending.UNHEARD)
+_BEGINS_ANEW: Final = (ExitReason.DAMAGED, ExitReason.SHORT, ExitReason.UNHEARD)
 
 
 def main_controller(
-    path: str, *, hosting: Hosting = host_metadata, stops_with_stdin: bool = False
+    path: str,
+    *,
+    state_machine_factory: StateMachineFactory = make_metadata_state_machine,
+    stops_with_stdin: bool = False,
 ) -> int:
     """Read the properties file and run the controller; errors go to stderr."""
     try:
@@ -69,11 +72,16 @@ def main_controller(
     except (ConfigError, ValueError) as error:
         sys.stderr.write(f"quorate controller: {error}\n")
         return 1
-    return run_controller(config, hosting=hosting, stops_with_stdin=stops_with_stdin)
+    return run_controller(
+        config, state_machine_factory=state_machine_factory, stops_with_stdin=stops_with_stdin
+    )
 
 
 def run_controller(
-    config: ControllerConfig, *, hosting: Hosting = host_metadata, stops_with_stdin: bool = False
+    config: ControllerConfig,
+    *,
+    state_machine_factory: StateMachineFactory = make_metadata_state_machine,
+    stops_with_stdin: bool = False,
 ) -> int:
     """Run until a stop signal or, if asked for, the end of stdin; return the exit status."""
     for warning in config.warnings:
@@ -86,7 +94,7 @@ def run_controller(
         log.warning(too_open)
     lock = DirectoryLock(config.log.directory)
     try:
-        certificates = Certificates(config.listeners)
+        certificates = ListenerCertificates(config.listeners)
         lock.acquire()
     except (OSError, StorageError, TlsError) as error:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
@@ -95,7 +103,12 @@ def run_controller(
         tracing.start(config.tracing, f"controller-{config.node_id}", _told_apart_by(config))
     try:
         status = uvloop.run(
-            _serve(config, certificates, hosting=hosting, stops_with_stdin=stops_with_stdin)
+            _serve(
+                config,
+                certificates,
+                state_machine_factory=state_machine_factory,
+                stops_with_stdin=stops_with_stdin,
+            )
         )
     finally:
         STOP_SIGNALS.keep_on()
@@ -136,23 +149,23 @@ def _refusal(config: ControllerConfig, error: Exception) -> str:
 
 async def _serve(
     config: ControllerConfig,
-    certificates: Certificates,
+    listener_certificates: ListenerCertificates,
     *,
-    hosting: Hosting,
+    state_machine_factory: StateMachineFactory,
     stops_with_stdin: bool,
 ) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     STOP_SIGNALS.on_stop(loop, stop.set)
     if stop.is_set():
-        _stopped(Ending.STOPPED)
+        _stopped(ExitReason.STOPPED)
         return 0
     if stops_with_stdin:
         _stop_with_stdin(loop, stop)
     health = HealthServer(config.transport)
-    passes = PassWatch(loop)
+    passes = GcFreezer(loop)
     passes.start()
-    watch = LoopWatch(loop)
+    watch = LoopWatchdog(loop)
     watch.start()
     advertised = AdvertisedHost(config.peers.advertised.host, secrets.SystemRandom())
     looking_up = loop.create_task(advertised.resolve())
@@ -160,31 +173,37 @@ async def _serve(
     try:
         resolved = await unless_stopped(stop, _with_addresses(config))
         if resolved is None:
-            _stopped(Ending.STOPPED)
+            _stopped(ExitReason.STOPPED)
             return 0
         config = resolved
         if config.health_port >= 0:
-            with taking_port("health.port", config.peers.hosts, config.health_port):
+            with binding_port("health.port", config.peers.hosts, config.health_port):
                 await health.start(config.peers.hosts, config.health_port)
-        restarts = Restarts(secrets.SystemRandom())
+        restarts = RestartBackoff(secrets.SystemRandom())
         while True:
             begun_s = loop.time()
-            node = Node(config, health, certificates=certificates, hosting=hosting, around=around)
+            node = Node(
+                config,
+                health,
+                listener_certificates=listener_certificates,
+                state_machine_factory=state_machine_factory,
+                around=around,
+            )
             try:
                 ending = await _run_once(config, node, stop)
             except (ConfigError, MemoryError, OSError, RuntimeError) as error:
                 # A port error has the reason as its cause.
-                if not is_shortage(error.__cause__ or error):
+                if not is_resource_shortage(error.__cause__ or error):
                     raise
                 # The disk is healthy, and other processes may release the exhausted resource
                 # (rule `disk_error_classes`).
-                ending = Ending.SHORT
+                ending = ExitReason.SHORT
                 about = {"repeats": (ending, type(error))}
                 log.warning("could not begin: %s: %s", ending.value, str(error), extra=about)
             if ending not in _BEGINS_ANEW or stop.is_set():
-                return 0 if ending in (Ending.STOPPED, *_BEGINS_ANEW) else 1
+                return 0 if ending in (ExitReason.STOPPED, *_BEGINS_ANEW) else 1
             lived_s = loop.time() - begun_s
-            is_short = ending is Ending.SHORT
+            is_short = ending is ExitReason.SHORT
             wait_s = restarts.shortage_wait_s() if is_short else restarts.next_wait_s(lived_s)
             directory = config.log.directory
             again = "opening %s again in %.1f s: recovery heals what it can"
@@ -193,7 +212,7 @@ async def _serve(
                 await asyncio.wait_for(stop.wait(), wait_s)
                 return 0
             del node
-            passes.begin_anew()
+            passes.refreeze()
     except (ConfigError, OSError, StorageError, RuntimeError) as error:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1
@@ -226,7 +245,7 @@ async def _with_addresses(config: ControllerConfig) -> ControllerConfig:
     return replace(config, listeners=tuple(listeners))
 
 
-async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -> Ending:
+async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -> ExitReason:
     limit_s = config.shutdown_timeout_ms / 1000 + _SHUTDOWN_MARGIN_S
     recovery = node.open()
     await _first(recovery, _event(stop))
@@ -234,20 +253,20 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
         return await _stop_recovery(recovery, limit_s)
     await node.serve(await recovery)
     metrics = node.metrics_server()
-    ending = Ending.CRASHED
+    ending = ExitReason.CRASHED
     try:
         if config.metrics_port >= 0:
-            with taking_port("metrics.port", config.peers.hosts, config.metrics_port):
+            with binding_port("metrics.port", config.peers.hosts, config.metrics_port):
                 metrics.start(config.peers.hosts, config.metrics_port)
         await _first(_event(stop), _event(node.ended))
-        if node.ending is None:
+        if node.exit_reason is None:
             node.request_shutdown()
             await asyncio.wait([_event(node.ended)], timeout=limit_s)
-        elif node.ending is Ending.DISK_FAILED:
+        elif node.exit_reason is ExitReason.DISK_FAILED:
             # The process stays alive but not ready, so that the cause can be inspected
             # (rule `disk_fail_stop`).
             await stop.wait()
-        ending = node.ending or Ending.LATE
+        ending = node.exit_reason or ExitReason.LATE
     finally:
         is_over = await node.stop(limit_s)
         # Stopping the metrics server blocks the loop, so the last replies are sent first.
@@ -255,26 +274,26 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
         if not is_over:
             # A disk call of this node may still be running; no other node may start in parallel
             # with it.
-            over = (Ending.DISK_FAILED, Ending.CRASHED)
-            ending = ending if ending in over else Ending.LATE
+            over = (ExitReason.DISK_FAILED, ExitReason.CRASHED)
+            ending = ending if ending in over else ExitReason.LATE
     return _stopped(ending)
 
 
-async def _stop_recovery(recovery: asyncio.Future[Opened], limit_s: float) -> Ending:
+async def _stop_recovery(recovery: asyncio.Future[OpenedDirectory], limit_s: float) -> ExitReason:
     """Stop before the core was started; it is not started, and no peer is contacted."""
     log.info("stopping as soon as the directory is recovered")
     await asyncio.wait([recovery], timeout=limit_s)
     if not recovery.done():
         log.error("recovery did not end in %s s", limit_s)
-        return Ending.LATE
+        return ExitReason.LATE
     recovery.result().store.close()
-    return _stopped(Ending.STOPPED)
+    return _stopped(ExitReason.STOPPED)
 
 
-def _stopped(ending: Ending) -> Ending:
+def _stopped(exit_reason: ExitReason) -> ExitReason:
     """Log the last line of an orderly end."""
-    log.info("stopped", extra={"ending": ending.name})
-    return ending
+    log.info("stopped", extra={"ending": exit_reason.name})
+    return exit_reason
 
 
 def _event(event: asyncio.Event) -> asyncio.Future[bool]:

@@ -13,10 +13,10 @@ from quorate.controller.controller import Controller
 from quorate.records.codec.schema import SchemaError
 from quorate.records.ids import Epoch
 from quorate.records.metadata import decode_record
-from quorate.records.value_types import value
-from quorate.rpc.controller.servicer import ControllerService, WriteStreams
+from quorate.records.value_types import value_type
+from quorate.rpc.controller.servicer import ControllerServicer, WriteStreamLimits
 from quorate.server.component_config import controller_settings, pause_ms
-from quorate.server.driver.interfaces import MachineSide
+from quorate.server.driver.interfaces import StateMachineCallbacks
 from quorate.server.metadata.application import MetadataApplication
 from quorate.server.snapshots.snapshotter import Snapshotter
 from quorate.storage import layout
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class StateMachine(MachineSide, Protocol):
+class StateMachine(StateMachineCallbacks, Protocol):
     """The driver's interface to the state machine, and what a node needs of it besides."""
 
     @property
@@ -75,15 +75,15 @@ class StateMachine(MachineSide, Protocol):
         ...
 
 
-@value
-class Hosted:
+@value_type
+class HostedStateMachine:
     """A state machine, and the services that a listener of a given name offers for it."""
 
     machine: StateMachine
     services: Callable[[str], tuple[Service, ...]]
 
 
-class Hosting(Protocol):
+class StateMachineFactory(Protocol):
     """Factory of the state machine that a controller runs on a driver's log.
 
     `bootstrap` contains the records that `format` left for the first active controller.
@@ -95,15 +95,15 @@ class Hosting(Protocol):
         config: ControllerConfig,
         meta: MetaProperties,
         bootstrap: tuple[MetadataRecord, ...],
-    ) -> Hosted: ...
+    ) -> HostedStateMachine: ...
 
 
-def host_metadata(
+def make_metadata_state_machine(
     driver: RaftDriver,
     config: ControllerConfig,
     meta: MetaProperties,
     bootstrap: tuple[MetadataRecord, ...],
-) -> Hosted:
+) -> HostedStateMachine:
     """Create the metadata state machine of a cluster."""
     metadata = MetadataApplication(
         driver,
@@ -112,12 +112,12 @@ def host_metadata(
         linger_ms=config.quorum.append_linger_ms,
         pause_ms=pause_ms(config),
     )
-    streams = WriteStreams()
+    streams = WriteStreamLimits()
 
     def services(listener: str) -> tuple[Service, ...]:
-        return (ControllerService(metadata, listener=listener, streams=streams),)
+        return (ControllerServicer(metadata, listener=listener, streams=streams),)
 
-    return Hosted(metadata, services)
+    return HostedStateMachine(metadata, services)
 
 
 def read_bootstrap(directory: str, *, is_needed: bool = True) -> tuple[MetadataRecord, ...]:

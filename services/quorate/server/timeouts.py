@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import Millis
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ REQUEST_TIMEOUT_MIN_MS: Final = 100
 _PREFIX: Final = "controller.quorum."
 
 
-@named_value
+@keyword_value_type
 class QuorumSettings:
     """`controller.quorum.*`, in milliseconds and bytes."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from quorate.settings.properties import ConfigError
-from quorate.settings.regular_files import UnfitFileError, read_regular
+from quorate.settings.regular_files import NotRegularFileError, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,7 +81,7 @@ def _check_file(name: str, environment: Mapping[str, str]) -> None:
         return
     try:
         read_regular(path)
-    except UnfitFileError as error:
+    except NotRegularFileError as error:
         raise ConfigError(f"{name} is {path!r}: {error}") from error
     except OSError as error:
         raise ConfigError(f"{name} is {path!r}: {error.strerror}") from error

@@ -12,7 +12,7 @@ import stat
 import time
 from typing import Final
 
-from quorate.settings.regular_files import BYTES_MAX, UnfitFileError, read_regular
+from quorate.settings.regular_files import BYTES_MAX, NotRegularFileError, read_regular
 
 STDIN: Final = "-"
 # Seconds for the program at the other end of a pipe, which may render a chart or ask a server.
@@ -23,8 +23,8 @@ _CHUNK_BYTES: Final = 64 * 1024
 def read_input(path: str, bytes_max: int = BYTES_MAX, timeout_s: float = TIMEOUT_S) -> bytes:
     """All bytes of the input; those of a pipe are consumed.
 
-    Raises UnfitFileError if it is too large, does not end in time, or is neither a file nor a pipe,
-    and OSError.
+    Raises NotRegularFileError if it is too large, does not end in time, or is neither a file nor a
+    pipe, and OSError.
     """
     if path == STDIN:
         return _read_to_end(0, bytes_max, timeout_s)
@@ -53,7 +53,9 @@ def _read_to_end(descriptor: int, bytes_max: int, timeout_s: float) -> bytes:
     while True:
         left_ms = (end_s - time.monotonic()) * 1000
         if left_ms <= 0 or not ready.poll(left_ms):
-            raise UnfitFileError(f"it has not ended within {timeout_s:g} s: end what writes it")
+            raise NotRegularFileError(
+                f"it has not ended within {timeout_s:g} s: end what writes it"
+            )
         try:
             chunk = os.read(descriptor, _CHUNK_BYTES)
         except BlockingIOError:
@@ -63,4 +65,4 @@ def _read_to_end(descriptor: int, bytes_max: int, timeout_s: float) -> bytes:
             return bytes(data)
         data += chunk
         if len(data) > bytes_max:
-            raise UnfitFileError(f"it is larger than {bytes_max} bytes")
+            raise NotRegularFileError(f"it is larger than {bytes_max} bytes")

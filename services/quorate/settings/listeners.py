@@ -11,7 +11,7 @@ import socket
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.records.voters import Endpoint
 from quorate.settings.properties import ConfigError, parse_address
 from quorate.settings.tls import read_listener_tls
@@ -48,7 +48,7 @@ class SecurityProtocol(StrEnum):
         return self.endswith("SSL")
 
 
-@value
+@value_type
 class ListenerSettings:
     """One listener: its protocol, bound endpoint and advertised endpoint."""
 

@@ -48,7 +48,7 @@ def _is_foreign(address: str) -> bool:
 
 
 @contextlib.contextmanager
-def taking_port(setting: str, hosts: Hosts, port: int) -> Iterator[None]:
+def binding_port(setting: str, hosts: Hosts, port: int) -> Iterator[None]:
     """Turn a failure in this block into a ConfigError with setting, address and remedy."""
     try:
         yield
@@ -74,7 +74,7 @@ def require_free(hosts: Hosts, port: int) -> None:
             raise refusal
 
 
-def why_not(host: str, port: int) -> str | None:
+def bind_problem(host: str, port: int) -> str | None:
     """The system's error text for this address; None if it is free."""
     refusal = _refusal(host, port)
     return None if refusal is None else _words(refusal)

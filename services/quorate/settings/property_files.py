@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from quorate.settings.input_files import read_input
 from quorate.settings.properties import ConfigError, parse_properties
-from quorate.settings.regular_files import UnfitFileError
+from quorate.settings.regular_files import NotRegularFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,6 @@ def read_properties(path: str, read: Callable[[str], bytes] = read_input) -> dic
     except OSError as error:
         problem = f"{path}: {error.strerror}: name a readable properties file"
         raise ConfigError(problem) from error
-    except (UnfitFileError, UnicodeDecodeError) as error:
+    except (NotRegularFileError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}: name a readable properties file") from error
     return parse_properties(text)

@@ -23,19 +23,19 @@ _KINDS: Final = (
 )
 
 
-class UnfitFileError(Exception):
+class NotRegularFileError(Exception):
     """The path is not a suitable file; the message says what it is."""
 
 
 def open_regular(path: str, flags: int, mode: int = 0o644) -> int:
-    """Open a regular file, and return its descriptor. Raises UnfitFileError and OSError."""
+    """Open a regular file, and return its descriptor. Raises NotRegularFileError and OSError."""
     try:
         descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, mode)
     except OSError as error:
         # A directory cannot be opened for writing, a socket not at all: report what it is instead.
         _refuse(_mode_of(path), error)
         if error.errno in (errno.ENOENT, errno.ELOOP) and os.path.islink(path):
-            raise UnfitFileError("it is a symbolic link that leads nowhere") from error
+            raise NotRegularFileError("it is a symbolic link that leads nowhere") from error
         raise
     kind = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(kind):
@@ -45,11 +45,11 @@ def open_regular(path: str, flags: int, mode: int = 0o644) -> int:
 
 
 def read_regular(path: str, bytes_max: int = BYTES_MAX) -> bytes:
-    """Read a complete file. Raises UnfitFileError if it is unsuitable or larger, and OSError."""
+    """Read a complete file. Raises NotRegularFileError if it is unsuitable or larger; OSError."""
     with open(open_regular(path, os.O_RDONLY), "rb") as file:
         data = file.read(bytes_max + 1)
     if len(data) > bytes_max:
-        raise UnfitFileError(f"it is larger than {bytes_max} bytes")
+        raise NotRegularFileError(f"it is larger than {bytes_max} bytes")
     return data
 
 
@@ -63,4 +63,4 @@ def _mode_of(path: str) -> int:
 def _refuse(mode: int, error: OSError | None) -> None:
     for is_kind, name in _KINDS:
         if is_kind(mode):
-            raise UnfitFileError(f"it is {name}, not a regular file") from error
+            raise NotRegularFileError(f"it is {name}, not a regular file") from error

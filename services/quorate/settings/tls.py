@@ -10,7 +10,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ClientAuth(StrEnum):
     REQUIRED = "required"
 
 
-@named_value
+@keyword_value_type
 class TlsSettings:
     """Paths of PEM files; "" is none.
 

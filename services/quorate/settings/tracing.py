@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.settings.exporter_variables import check_exporter, warning_of_attributes
 from quorate.settings.properties import ConfigError, parse_address
 
@@ -41,7 +41,7 @@ _SAMPLER: Final = "parentbased_always_on"
 _ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
-@named_value
+@keyword_value_type
 class TracingSettings:
     """An OTLP collector over gRPC; `https` means TLS. Ratios are from 0 to 1.
 

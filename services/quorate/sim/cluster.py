@@ -10,8 +10,8 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import (
-    CallFailure,
-    ProbeAnswered,
+    ProbeCompleted,
+    RequestFailure,
     ResponseReceived,
 )
 from quorate.raft.messages import AddRaftVoterRequest
@@ -20,13 +20,13 @@ from quorate.records.voters import VoterSet
 from quorate.sim.checkers.invariant_dispatch import Watch
 from quorate.sim.checkers.oracle import Oracle
 from quorate.sim.engine.address_pool import AddressPool
-from quorate.sim.engine.event_queue import Actions
+from quorate.sim.engine.event_queue import EventQueue
 from quorate.sim.engine.network import Network, PeerCaller
 from quorate.sim.engine.node import SimulatedNode, Status
-from quorate.sim.engine.process_exits import Endings
+from quorate.sim.engine.process_exits import ProcessExits
 from quorate.sim.engine.storage import LOG_DIR
 from quorate.sim.fuzz.foreign_cluster import answer_of_another_cluster
-from quorate.sim.randomness import Fates
+from quorate.sim.randomness import RandomStreams
 from quorate.sim.transcript import Transcript
 from quorate.storage.layout import PART_SUFFIX, checkpoint_name
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from quorate.raft.api import Peer, SendRequest
     from quorate.raft.messages import MembershipResponse, PeerResponse, Request
     from quorate.records.ids import CallId, OffsetAndEpoch
-    from quorate.sim.engine.event_queue import Action
-    from quorate.sim.interfaces import MachineBelow
+    from quorate.sim.engine.event_queue import Callback
+    from quorate.sim.interfaces import MachineInterface
     from quorate.sim.sim_options import WorldOptions
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 CONNECT_TIMEOUT_US: Final = 1_000_000
 # Periodic checks per election or fetch timeout, the shorter one, and the bounds of their interval.
@@ -48,7 +48,7 @@ LOOK_MIN_MS: Final = 25
 LOOK_MAX_MS: Final = 500
 
 
-class World:
+class Cluster:
     """Nodes, network and time; faults and clients act on it from outside."""
 
     def __init__(
@@ -56,16 +56,16 @@ class World:
     ) -> None:
         self.seed = seed
         self.options = options
-        self.fates = Fates(seed)
-        self.actions = Actions()
-        self.network = Network(options.network, self.fates)
+        self.random_streams = RandomStreams(seed)
+        self.event_queue = EventQueue()
+        self.network = Network(options.network, self.random_streams)
         self.transcript = Transcript(keep, digest)
         self.oracle = Oracle()
         self.watch = Watch(self)
         self.nodes: dict[NodeId, SimulatedNode] = {}
-        self.addresses = AddressPool(self.fates)
+        self.addresses = AddressPool(self.random_streams)
         self.answers: dict[ReplyToken, MembershipResponse] = {}
-        self.endings = Endings(self.actions, self.nodes)
+        self.process_exits = ProcessExits(self.event_queue, self.nodes)
         self.is_calm = False
         # Per node: the time in us until which a foreign cluster answers at its address.
         self.taken_over: dict[NodeId, int] = {}
@@ -86,21 +86,21 @@ class World:
 
     @property
     def now_us(self) -> int:
-        return self.actions.now_us
+        return self.event_queue.now_us
 
     @property
     def now_ms(self) -> int:
-        return self.actions.now_us // 1000
+        return self.event_queue.now_us // 1000
 
-    def schedule(self, delay_us: int, action: Action) -> None:
+    def schedule(self, delay_us: int, action: Callback) -> None:
         """Schedule `action` after `delay_us` microseconds."""
-        self.actions.schedule(delay_us, action)
+        self.event_queue.schedule(delay_us, action)
 
     def run(self, until_ms: int, *, stop: Callable[[], bool] | None = None) -> bool:
         """Advance simulated time; True if `stop` became true before `until_ms`."""
-        return self.actions.run(until_ms, stop=stop)
+        return self.event_queue.run(until_ms, stop=stop)
 
-    def remark(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """Add a line about the cluster to the transcript."""
         self.transcript.add(self.now_us, None, text)
 
@@ -110,7 +110,7 @@ class World:
         self.nodes[node.node_id] = node
         self.addresses.add(node)
 
-    def is_taken_over(self, node: SeenNode) -> bool:
+    def is_hijacked(self, node: NodeView) -> bool:
         """True if a foreign cluster answers at the address of a node."""
         return self.taken_over.get(node.node_id, 0) > self.now_us
 
@@ -118,12 +118,12 @@ class World:
         """The links that were cut at any time since the last call."""
         return self.network.take_cut()
 
-    def look(self) -> None:
+    def run_checks(self) -> None:
         """Run the invariants' periodic checks now and at intervals."""
-        self.watch.looked()
+        self.watch.on_tick()
         timeouts = self.options.timeouts
         part_ms = min(timeouts.election_timeout_ms, timeouts.fetch_timeout_ms) // LOOKS
-        self.schedule(1000 * min(LOOK_MAX_MS, max(LOOK_MIN_MS, part_ms)), self.look)
+        self.schedule(1000 * min(LOOK_MAX_MS, max(LOOK_MIN_MS, part_ms)), self.run_checks)
 
     def running(self) -> list[SimulatedNode]:
         """The nodes whose process runs, paused ones included."""
@@ -140,44 +140,50 @@ class World:
                 best = node
         return best
 
-    def calm_down(self) -> None:
+    def stop_faults(self) -> None:
         """Stop faults of network, disks and processes."""
         self.is_calm = True
-        self.endings.calm_down()
+        self.process_exits.calm_down()
         self.taken_over.clear()
         self.network.calm_down()
 
     # --- randomness -------------------------------------------------------------------------------
 
-    def draw_fsync_us(self, node: SeenNode) -> int:
+    def draw_fsync_us(self, node: NodeView) -> int:
         disks = self.options.disks
         delay = disks.fsync_us
-        if not self.is_calm and self.fates.happens(disks.slow_fsync_rate, "disk", node.node_id):
-            delay += int(self.fates.of("disk", node.node_id).random() * disks.slow_fsync_us)
+        if not self.is_calm and self.random_streams.chance(
+            disks.slow_fsync_rate, "disk", node.node_id
+        ):
+            delay += int(
+                self.random_streams.stream("disk", node.node_id).random() * disks.slow_fsync_us
+            )
         return delay
 
-    def tempt_fate(self, node: SeenNode) -> None:
+    def maybe_crash(self, node: NodeView) -> None:
         """Let a process that votes, is elected or changes the voters crash at random."""
         rate = self.options.processes.crash_at_vote_rate
-        if not self.is_calm and self.fates.happens(rate, "votes", node.node_id):
-            self.endings.doom(node, 1 + int(self.fates.of("votes", node.node_id).random() * 16))
+        if not self.is_calm and self.random_streams.chance(rate, "votes", node.node_id):
+            self.process_exits.schedule_crash(
+                node, 1 + int(self.random_streams.stream("votes", node.node_id).random() * 16)
+            )
 
-    def spoil(self, node: MachineBelow, snapshot_id: OffsetAndEpoch) -> None:
+    def maybe_corrupt_snapshot(self, node: MachineInterface, snapshot_id: OffsetAndEpoch) -> None:
         """Flip a bit of a fetched snapshot at random, before it is verified."""
         rate = self.options.log.spoiled_snapshot_rate
-        if not self.is_calm and self.fates.happens(rate, "spoiling", node.node_id):
+        if not self.is_calm and self.random_streams.chance(rate, "spoiling", node.node_id):
             name = checkpoint_name(snapshot_id) + PART_SUFFIX
-            draw = self.fates.of("spoiling", node.node_id).random()
+            draw = self.random_streams.stream("spoiling", node.node_id).random()
             at = int(draw * node.disk.files(LOG_DIR)[name])
             node.disk.rot(f"{LOG_DIR}/{name}", at, 1)
-            self.remark(f"node {node.node_id}: the snapshot that it fetched is spoiled")
+            self.log(f"node {node.node_id}: the snapshot that it fetched is spoiled")
 
-    def is_aimed_at(self, node: SeenNode, rate: float) -> bool:
+    def is_targeted(self, node: NodeView, rate: float) -> bool:
         """True if a targeted fault happens now; never once faults have stopped."""
-        return not self.is_calm and self.fates.happens(rate, "aims", node.node_id)
+        return not self.is_calm and self.random_streams.chance(rate, "aims", node.node_id)
 
     def new_topic_id(self) -> TopicId:
-        return TopicId(self.fates.of("topic ids").randbytes(UUID_BYTES))
+        return TopicId(self.random_streams.stream("topic ids").randbytes(UUID_BYTES))
 
     # --- messages ---------------------------------------------------------------------------------
 
@@ -185,7 +191,7 @@ class World:
         self._tokens += 1
         return ReplyToken(self._tokens)
 
-    def send_request(self, source: SeenNode, effect: SendRequest) -> None:
+    def send_request(self, source: NodeView, effect: SendRequest) -> None:
         """Carry a request; a lost one gets no response, as with a firewall that drops packets."""
         if isinstance(effect.request, AddRaftVoterRequest):
             self.watch.joining(source, effect.request)
@@ -200,7 +206,7 @@ class World:
             lambda: self._arrive(caller, target, effect.request),
         )
 
-    def _carry(self, source: NodeId, target: NodeId, message: object, arrive: Action) -> None:
+    def _carry(self, source: NodeId, target: NodeId, message: object, arrive: Callback) -> None:
         """Deliver the copies of a message that are not lost."""
         network = self.network
         for delay in network.deliveries(source, target):
@@ -212,30 +218,30 @@ class World:
         return None if node_id is None else self.nodes[node_id]
 
     def _arrive(self, caller: PeerCaller, target: SimulatedNode, request: Request) -> None:
-        if self.is_taken_over(target):
+        if self.is_hijacked(target):
             answer = answer_of_another_cluster(target, request)
-            self.send_response(target, caller, answer or CallFailure.DISCONNECTED)
+            self.send_response(target, caller, answer or RequestFailure.DISCONNECTED)
         elif target.is_listening:
             token = self.next_token()
             target.callers[token] = caller
             target.receive(token, request)
         elif target.refuses_connections:
-            self.send_response(target, caller, CallFailure.DISCONNECTED)
+            self.send_response(target, caller, RequestFailure.DISCONNECTED)
 
     def send_response(
-        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
+        self, source: NodeView, caller: PeerCaller, response: PeerResponse | RequestFailure
     ) -> None:
         """Carry a response, or the report of a broken connection, back to the caller."""
         self._carry(
             source.node_id, caller.node_id, response, lambda: self._answer(caller, response)
         )
 
-    def _answer(self, caller: PeerCaller, response: PeerResponse | CallFailure) -> None:
+    def _answer(self, caller: PeerCaller, response: PeerResponse | RequestFailure) -> None:
         node = self.nodes[caller.node_id]
         if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
             node.deliver(ResponseReceived(caller.call, response))
 
-    def send_probe(self, source: SeenNode, call: CallId, peer: Peer) -> None:
+    def send_probe(self, source: NodeView, call: CallId, peer: Peer) -> None:
         """Connect to a peer, for the failure detector.
 
         A machine whose process does not run refuses the connection immediately. A running process
@@ -261,18 +267,18 @@ class World:
     def _probed(self, caller: PeerCaller, *, refused: bool) -> None:
         node = self.nodes[caller.node_id]
         if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
-            node.deliver(ProbeAnswered(caller.call, refused))
+            node.deliver(ProbeCompleted(caller.call, refused))
 
-    def process_ended(self, node: SeenNode, callers: dict[ReplyToken, PeerCaller]) -> None:
+    def process_ended(self, node: NodeView, callers: dict[ReplyToken, PeerCaller]) -> None:
         """A process has exited and its machine runs: break its connections on both ends."""
         for caller in callers.values():
-            self.send_response(node, caller, CallFailure.DISCONNECTED)
+            self.send_response(node, caller, RequestFailure.DISCONNECTED)
         for other in self.nodes.values():
             for token, caller in list(other.callers.items()):
                 if caller.node_id == node.node_id and caller.incarnation <= node.incarnation:
                     self._hang_up(node, other, token)
 
-    def _hang_up(self, source: SeenNode, target: SimulatedNode, token: ReplyToken) -> None:
+    def _hang_up(self, source: NodeView, target: SimulatedNode, token: ReplyToken) -> None:
         for delay in self.network.deliveries(source.node_id, target.node_id):
             self.schedule(delay, lambda: self._hung_up(target, token))
 

@@ -6,7 +6,7 @@ import re
 import traceback
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants import ALL
 
@@ -20,7 +20,7 @@ _DETAILS: Final = re.compile(r";|: node| \(")
 _NUMBERS: Final = re.compile(r"\[[^\]]*\]|\d+")
 
 
-@value
+@value_type
 class Failure:
     """`name` is the name of an invariant, of another checker, or of an exception."""
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from quorate.sim.engine.event_loop import Timeline
-from quorate.sim.views import SeenNode, SeenWorld
+from quorate.sim.views import ClusterView, NodeView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.raft.api import (
         AppendToLog,
-        CallFailure,
         Peer,
         PublishProgress,
         Random,
+        RequestFailure,
         SendRequest,
     )
     from quorate.raft.messages import MembershipResponse, PeerResponse
@@ -29,39 +29,39 @@ if TYPE_CHECKING:
     from quorate.server.driver.raft_driver import RaftDriver
     from quorate.sim.engine.disk import SimulatedDisk
     from quorate.sim.engine.network import PeerCaller
-    from quorate.sim.faults.file_tampering import Spoiling
+    from quorate.sim.faults.file_tampering import FileTampering
     from quorate.sim.invariants.invariant import Invariant
-    from quorate.sim.randomness import Fates
+    from quorate.sim.randomness import RandomStreams
     from quorate.sim.transcript import Transcript
     from quorate.storage.meta_properties import MetaProperties
 
 
-class EndingsAround(Protocol):
+class ProcessExitCallbacks(Protocol):
     """Decides when processes crash, and is notified of process exits."""
 
-    def is_time_to_die(self, node: SeenNode) -> bool: ...
-    def died(self, node: SeenNode) -> None:
+    def should_crash(self, node: NodeView) -> bool: ...
+    def died(self, node: NodeView) -> None:
         """The process crashed between two effects, or two disk calls."""
         ...
 
-    def refused(self, node: SeenNode, error: Exception) -> None:
+    def refused(self, node: NodeView, error: Exception) -> None:
         """The process could not start."""
         ...
 
-    def ran_short(self, node: SeenNode) -> None:
+    def on_resource_shortage(self, node: NodeView) -> None:
         """The process exited because of too few descriptors."""
         ...
 
-    def stopped(self, node: SeenNode) -> None:
+    def stopped(self, node: NodeView) -> None:
         """The process exited on its own."""
         ...
 
 
-class WorldAround(SeenWorld, Protocol):
+class ClusterInterface(ClusterView, Protocol):
     """The time and randomness, the network, and the observers."""
 
     @property
-    def fates(self) -> Fates: ...
+    def random_streams(self) -> RandomStreams: ...
     @property
     def transcript(self) -> Transcript: ...
     @property
@@ -78,59 +78,59 @@ class WorldAround(SeenWorld, Protocol):
     def static_voters(self) -> VoterSet: ...
 
     def schedule(self, delay_us: int, action: Callable[[], None]) -> None: ...
-    def remark(self, text: str) -> None: ...
+    def log(self, text: str) -> None: ...
     def next_token(self) -> ReplyToken: ...
 
     # --- randomness -------------------------------------------------------------------------------
 
-    def draw_fsync_us(self, node: SeenNode) -> int: ...
+    def draw_fsync_us(self, node: NodeView) -> int: ...
     def new_topic_id(self) -> TopicId: ...
-    def is_aimed_at(self, node: SeenNode, rate: float) -> bool:
+    def is_targeted(self, node: NodeView, rate: float) -> bool:
         """True if a targeted fault happens now."""
         ...
 
-    def is_taken_over(self, node: SeenNode) -> bool:
+    def is_hijacked(self, node: NodeView) -> bool:
         """True if a foreign cluster answers at its address."""
         ...
 
-    def tempt_fate(self, node: SeenNode) -> None:
+    def maybe_crash(self, node: NodeView) -> None:
         """Let a process crash at random at a critical step."""
         ...
 
-    def spoil(self, node: MachineBelow, snapshot_id: OffsetAndEpoch) -> None:
+    def maybe_corrupt_snapshot(self, node: MachineInterface, snapshot_id: OffsetAndEpoch) -> None:
         """Corrupt a fetched snapshot at random before it is verified."""
         ...
 
     # --- the end of a process ---------------------------------------------------------------------
 
     @property
-    def endings(self) -> EndingsAround: ...
-    def process_ended(self, node: SeenNode, callers: dict[ReplyToken, PeerCaller]) -> None:
+    def process_exits(self) -> ProcessExitCallbacks: ...
+    def process_ended(self, node: NodeView, callers: dict[ReplyToken, PeerCaller]) -> None:
         """The process has exited, and its machine closes all its connections."""
         ...
 
     # --- messages ---------------------------------------------------------------------------------
 
-    def send_request(self, source: SeenNode, effect: SendRequest) -> None: ...
+    def send_request(self, source: NodeView, effect: SendRequest) -> None: ...
     def send_response(
-        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
+        self, source: NodeView, caller: PeerCaller, response: PeerResponse | RequestFailure
     ) -> None: ...
-    def send_probe(self, source: SeenNode, call: CallId, peer: Peer) -> None: ...
+    def send_probe(self, source: NodeView, call: CallId, peer: Peer) -> None: ...
 
 
-class MachineBelow(SeenNode, Timeline, Protocol):
+class MachineInterface(NodeView, Timeline, Protocol):
     """One machine, with the details that only its process needs."""
 
     troubles: int
 
     @property
-    def world(self) -> WorldAround: ...
+    def world(self) -> ClusterInterface: ...
     @property
     def random(self) -> Random: ...
     @property
     def disk(self) -> SimulatedDisk: ...
     @property
-    def spoiling(self) -> Spoiling:
+    def file_tampering(self) -> FileTampering:
         """The tampering with its files since its last valid start."""
         ...
 

@@ -23,14 +23,14 @@ SALTS: Final = 1 << 32
 DIRECTORY_ID_BYTES: Final = 16
 
 
-class Fates:
+class RandomStreams:
     """The random streams of one cluster, each created at its first use."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._streams: dict[Purpose, Random] = {}
 
-    def of(self, *purpose: str | int) -> Random:
+    def stream(self, *purpose: str | int) -> Random:
         """The stream of one purpose: a word and the nodes it belongs to, as in `("way", 1, 2)`."""
         stream = self._streams.get(purpose)
         if stream is None:
@@ -38,16 +38,16 @@ class Fates:
             stream = self._streams[purpose] = Random(words)
         return stream
 
-    def happens(self, rate: float, *purpose: str | int) -> bool:
+    def chance(self, rate: float, *purpose: str | int) -> bool:
         """True with probability `rate`."""
-        return rate > 0 and self.of(*purpose).random() < rate
+        return rate > 0 and self.stream(*purpose).random() < rate
 
     def directory_id(self, node_id: int) -> bytes:
         """Generate the directory id of the next disk of a node."""
-        return self.of("directory", node_id).randbytes(DIRECTORY_ID_BYTES)
+        return self.stream("directory", node_id).randbytes(DIRECTORY_ID_BYTES)
 
 
-class Draws:
+class RandomSource:
     """A source of random numbers and ids for one purpose.
 
     Each purpose has its own stream, so that more events of one kind leave the others unchanged.
@@ -60,14 +60,14 @@ class Draws:
         """A random integer from `low` to `high`, both included."""
         return low + int(self.random.random() * (high - low + 1))
 
-    def wide(self, low: int, high: int) -> int:
+    def log_uniform(self, low: int, high: int) -> int:
         """A random integer from `low` to `high`, uniform on a logarithmic scale."""
         return low if high <= low else int(low * (high / low) ** self.random.random())
 
     def chance(self, share: float) -> bool:
         return self.random.random() < share
 
-    def one(self, choices: Sequence[T]) -> T:
+    def choice(self, choices: Sequence[T]) -> T:
         return choices[self.between(0, len(choices) - 1)]
 
     def uuid(self) -> bytes:

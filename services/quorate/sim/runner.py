@@ -10,31 +10,31 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.process.silenced_logger import silenced
-from quorate.records.value_types import value
-from quorate.sim.action_runner import Stage
+from quorate.records.value_types import value_type
+from quorate.sim.action_runner import ActionRunner
 from quorate.sim.cases.case import Case
 from quorate.sim.cases.field_codec import with_fields
-from quorate.sim.checkers.liveness import check_healed
-from quorate.sim.cluster import World
-from quorate.sim.engine.process_supervisor import Keeper
+from quorate.sim.checkers.liveness import check_liveness
+from quorate.sim.cluster import Cluster
+from quorate.sim.engine.process_supervisor import ProcessSupervisor
 from quorate.sim.engine.quorum_setup import build
 from quorate.sim.failure import Failure
 from quorate.sim.faults.option_mix import draw_mix
-from quorate.sim.faults.scheduler import Chaos
-from quorate.sim.mutants import BUGS, plant
+from quorate.sim.faults.scheduler import FaultScheduler
+from quorate.sim.mutants import MUTANTS, apply_mutant
 from quorate.sim.transcript import INDENT
-from quorate.sim.transcript_filter import Named, Telling
-from quorate.sim.workload.broker_fleet import Fleet
+from quorate.sim.transcript_filter import MentionedIds, TranscriptFilter
+from quorate.sim.workload.broker_fleet import BrokerFleet
 from quorate.sim.workload.client_load import Workload
 
 if TYPE_CHECKING:
-    from quorate.sim.action_runner import DoneDeed
+    from quorate.sim.action_runner import TimedAction
 
 LINES: Final = 40
 ALL_LINES: Final = 1 << 30
 
 
-@value
+@value_type
 class SeedResult:
     """The result of one seed or case; `failure` is None if it passed.
 
@@ -80,7 +80,7 @@ class Ran(NamedTuple):
 
     failure: Failure | None
     at_us: int
-    done: list[DoneDeed]
+    done: list[TimedAction]
 
 
 def run_seed(
@@ -106,7 +106,7 @@ def drawn_case(seed: int, *, bug: str | None = None, world_of: str | None = None
     """The case of a seed, with random options or with those that a mutant sets."""
     options = draw_mix(seed)
     if world_of is not None:
-        options = with_fields(options, **BUGS[world_of].world)
+        options = with_fields(options, **MUTANTS[world_of].world)
     return Case(seed, options, bug)
 
 
@@ -115,7 +115,7 @@ def run_case(
 ) -> SeedResult:
     """Do the same for a case, which may have been read from `file`."""
     keep = lines if lines == ALL_LINES else 0
-    world = World(case.seed, case.options, keep=keep, digest=digest)
+    world = Cluster(case.seed, case.options, keep=keep, digest=digest)
     failure = play(case, world).failure
     told = world.transcript.tail()
     if failure is not None and lines and not keep:
@@ -126,7 +126,7 @@ def run_case(
         failure,
         told,
         world.transcript.hexdigest(),
-        world.actions.steps,
+        world.event_queue.steps,
         len(world.oracle.acknowledged),
         max((node.led_epoch or 0 for node in world.nodes.values()), default=0),
         case.bug,
@@ -134,26 +134,26 @@ def run_case(
     )
 
 
-def play(case: Case, world: World) -> Ran:
+def play(case: Case, cluster: Cluster) -> Ran:
     """Run the case in its new cluster, from the first start to recovery."""
     failure = None
-    planted: AbstractContextManager[None] = plant(case.bug) if case.bug else nullcontext()
-    world.remark(str(world.options))
-    stage = Stage(world, grows=case.grows)
+    planted: AbstractContextManager[None] = apply_mutant(case.bug) if case.bug else nullcontext()
+    cluster.log(str(cluster.options))
+    stage = ActionRunner(cluster, grows=case.grows)
     try:
         # What production code logs is in the transcript already, as trace events or faults.
         with planted, silenced("quorate"):
             _play(case, stage)
     except Exception as error:  # whatever is raised is the seed's result
         failure = Failure.of(error)
-    world.end()
-    return Ran(failure, world.now_us, stage.done)
+    cluster.end()
+    return Ran(failure, cluster.now_us, stage.done)
 
 
 def _tell(case: Case, failure: Failure, lines: int) -> str:
     """Run the same case again, now that the failure tells which steps are relevant."""
-    world = World(case.seed, case.options, keep=0)
-    world.transcript.reader = telling = Telling(Named.of(str(failure)), lines)
+    world = Cluster(case.seed, case.options, keep=0)
+    world.transcript.reader = telling = TranscriptFilter(MentionedIds.of(str(failure)), lines)
     again = play(case, world).failure
     told = "\n".join(
         f"{INDENT}... {line} more" if isinstance(line, int) else str(line)
@@ -164,19 +164,19 @@ def _tell(case: Case, failure: Failure, lines: int) -> str:
     return told
 
 
-def _play(case: Case, stage: Stage) -> None:
-    world = stage.world
+def _play(case: Case, action_runner: ActionRunner) -> None:
+    world = action_runner.cluster
     build(world)
-    fleet, keeper = Fleet(world), Keeper(stage)
+    fleet, keeper = BrokerFleet(world), ProcessSupervisor(action_runner)
     fleet.begin()
     if case.deeds is None:
-        Workload(stage).begin()
-        Chaos(stage).begin()
+        Workload(action_runner).begin()
+        FaultScheduler(action_runner).begin()
     else:
-        case.play(stage)
+        case.play(action_runner)
     keeper.begin()
-    world.look()
+    world.run_checks()
     world.run(world.options.duration_ms)
     fleet.end()
-    stage.end()
-    check_healed(world, stage.clients, fleet)
+    action_runner.end()
+    check_liveness(world, action_runner.clients, fleet)

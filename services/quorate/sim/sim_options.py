@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import field, fields
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.sim.cases.field_codec import flat
 from quorate.sim.engine.disk import Survival
 from quorate.sim.engine.network import NetworkOptions, PartitionShape
 
 
-@named_value
+@keyword_value_type
 class ReachOptions:
     """Discovery and reachability: partitions, address changes, foreign clusters, late messages.
 
@@ -35,7 +35,7 @@ class ReachOptions:
     late_ms: int = 3000
 
 
-@named_value
+@keyword_value_type
 class PeerOptions:
     """Peers and clients that are faulty, malicious, or of another cluster.
 
@@ -46,7 +46,7 @@ class PeerOptions:
     spoilt_answer_rate: float = 0.0
 
 
-@named_value
+@keyword_value_type
 class TimeoutOptions:
     """The timeouts of all controllers; 0 for the default, which derives from the others."""
 
@@ -63,7 +63,7 @@ class TimeoutOptions:
         return self.fetch_timeout_ms * 3 // 2
 
 
-@named_value
+@keyword_value_type
 class DiskOptions:
     """Disk latency, disk faults, and the data that survives a power loss.
 
@@ -86,7 +86,7 @@ class DiskOptions:
     wipe_every_ms: int = 0
 
 
-@named_value
+@keyword_value_type
 class ProcessOptions:
     """Process and machine exits, pauses and slowness.
 
@@ -110,7 +110,7 @@ class ProcessOptions:
     unready_every_ms: int = 0
 
 
-@named_value
+@keyword_value_type
 class MembershipOptions:
     """The rates at which operators change the quorum.
 
@@ -124,7 +124,7 @@ class MembershipOptions:
     scale_every_ms: int = 0
 
 
-@named_value
+@keyword_value_type
 class FleetOptions:
     """The brokers, their topics and partitions, and the rates of their requests and faults."""
 
@@ -136,7 +136,7 @@ class FleetOptions:
     oddities_every_ms: int = 0
 
 
-@named_value
+@keyword_value_type
 class ClientOptions:
     """The rates of client writes and reads."""
 
@@ -147,7 +147,7 @@ class ClientOptions:
     records_max: int = 3
 
 
-@named_value
+@keyword_value_type
 class QueueOptions:
     """The load that makes requests wait for their decisions.
 
@@ -161,7 +161,7 @@ class QueueOptions:
     client_addresses: int = 0
 
 
-@named_value
+@keyword_value_type
 class LogOptions:
     """The sizes in which the log is written, fetched and retained, and faults of its snapshots.
 
@@ -182,7 +182,7 @@ class LogOptions:
     aimed_snapshot_rate: float = 0.0
 
 
-@named_value
+@keyword_value_type
 class WorldOptions:
     """The members of the quorum, the length of the fault phase, and all groups of options."""
 

@@ -33,7 +33,7 @@ def clock_factor(options: WorldOptions) -> float:
     return 1 + 1.2 * options.processes.drift_ppm / MILLION
 
 
-def election_patience_us(options: WorldOptions) -> int:
+def election_bound_us(options: WorldOptions) -> int:
     """The time from a healthy and connected majority until one of its voters must lead.
 
     First the voters time out on the old leader, or it notices that its disk has failed or that it
@@ -49,7 +49,7 @@ def election_patience_us(options: WorldOptions) -> int:
     return int((missed_us + rounds_us + calls_us) * clock_factor(options))
 
 
-def succession_patience_us(options: WorldOptions, *, are_all_behind: bool = False) -> int:
+def failover_bound_us(options: WorldOptions, *, are_all_behind: bool = False) -> int:
     """The time from the loss of a leader until it has a successor, without other faults.
 
     All voters detect the loss after a fetch timeout, and one election follows. If all state

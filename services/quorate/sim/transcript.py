@@ -58,7 +58,7 @@ class Line(NamedTuple):
         what = self.event if isinstance(self.event, str) else format_value(self.event)
         lines = [f"[{self.time_us // 1000:6d}] {who} > {what}"]
         if self.update is not None:
-            lines.extend(INDENT + note.text for note in self.update.notes)
+            lines.extend(INDENT + note.text for note in self.update.trace)
             lines.extend(INDENT + format_effect(effect) for effect in self.update.effects)
         return "\n".join(lines)
 

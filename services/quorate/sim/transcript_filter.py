@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api
 from quorate.raft.messages import VoteRequest
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +36,8 @@ _MEASURES: Final = re.compile(r"\b(?:operation|life) \d+|\b\d+ (?:ms|of|keys|B)\
 _NUMBERS: Final = re.compile(r"\d+")
 
 
-@value
-class Named:
+@value_type
+class MentionedIds:
     """The nodes, offsets and epochs that a violation names; without nodes it concerns all."""
 
     nodes: frozenset[int]
@@ -45,7 +45,7 @@ class Named:
     offsets: frozenset[int]
 
     @classmethod
-    def of(cls, violation: str) -> Named:
+    def of(cls, violation: str) -> MentionedIds:
         """Parse the message of a violation."""
         text = _LISTS.sub("", violation)
         nodes, text = _take(_KEYS, text)
@@ -76,11 +76,11 @@ class _Known:
     flushed: int = 0
 
 
-class Telling:
+class TranscriptFilter:
     """Reads a transcript line by line and keeps at most about `lines` of them."""
 
-    def __init__(self, named: Named, lines: int) -> None:
-        self._named = named
+    def __init__(self, mentioned_ids: MentionedIds, lines: int) -> None:
+        self._mentioned_ids = mentioned_ids
         self._known: dict[NodeId, _Known] = {}
         self._said: set[tuple[NodeId, str]] = set()
         self._taken: set[tuple[NodeId, str, int]] = set()
@@ -129,15 +129,15 @@ class Telling:
 
     def _befalls(self, remark: str) -> bool:
         """True if a line about the cluster names a named node, or no node."""
-        nodes = Named.of(remark).nodes
+        nodes = MentionedIds.of(remark).nodes
         return not nodes or self._is_named(*nodes)
 
     def _is_named(self, *nodes: int) -> bool:
-        return not self._named.nodes or not self._named.nodes.isdisjoint(nodes)
+        return not self._mentioned_ids.nodes or not self._mentioned_ids.nodes.isdisjoint(nodes)
 
     def _moves(self, known: _Known, effect: Effect) -> bool:
         """True if a log gets or loses a named offset, or learns that it is committed."""
-        offsets = self._named.offsets
+        offsets = self._mentioned_ids.offsets
         match effect:
             case api.AppendToLog(base_offset=base, end=end):
                 return any(base <= offset <= end.offset for offset in offsets)
@@ -156,7 +156,7 @@ class Telling:
         match event:
             case api.LogFlushed(end=end):
                 before, known.flushed = known.flushed, end.offset
-                return any(before < offset <= end.offset for offset in self._named.offsets)
+                return any(before < offset <= end.offset for offset in self._mentioned_ids.offsets)
         return False
 
     def _decides(self, node: NodeId, known: _Known, effect: Effect) -> bool:
@@ -166,7 +166,7 @@ class Telling:
         """
         match effect:
             case api.SaveElection(state=state):
-                return state.epoch in self._named.epochs
+                return state.epoch in self._mentioned_ids.epochs
             case api.PublishProgress(role=role, epoch=epoch, is_leader=is_leader):
                 # Candidates without a majority assume the same roles repeatedly.
                 is_new = (node, role, epoch) not in self._taken
@@ -175,20 +175,22 @@ class Telling:
                     self._taken.add((node, role, epoch))
                     self._said = {said for said in self._said if said[0] != node}
                 leads = is_leader or was_leader
-                return is_new and (leads or epoch in self._named.epochs or self._is_named(node))
+                return is_new and (
+                    leads or epoch in self._mentioned_ids.epochs or self._is_named(node)
+                )
         return False
 
     def _asks_for_vote(self, event: Event | str) -> bool:
         match event:
             case api.RequestReceived(request=VoteRequest(replica_epoch=epoch, pre_vote=False)):
-                return epoch in self._named.epochs
+                return epoch in self._mentioned_ids.epochs
         return False
 
     def _says_something_new(self, node: NodeId, update: api.Update) -> bool:
         """True if a named node logs a trace event that is new in this role, apart from numbers."""
-        if not update.notes or not self._is_named(node):
+        if not update.trace or not self._is_named(node):
             return False
-        said = {(node, _NUMBERS.sub("", note.text)) for note in update.notes}
+        said = {(node, _NUMBERS.sub("", note.text)) for note in update.trace}
         is_new = not said <= self._said
         self._said |= said
         return is_new

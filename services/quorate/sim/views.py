@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quorate.storage.log_store import LogStore
 
 
-class SeenNode(Protocol):
+class NodeView(Protocol):
     """A machine, its log, and the process that runs or ran there last."""
 
     @property
@@ -93,7 +93,7 @@ class SeenNode(Protocol):
     @property
     def is_healing(self) -> bool: ...
     @property
-    def is_whole(self) -> bool:
+    def is_intact(self) -> bool:
         """True if its log is complete and has no undetected damage."""
         ...
 
@@ -118,7 +118,7 @@ class SeenNode(Protocol):
         ...
 
     @property
-    def is_well(self) -> bool:
+    def is_healthy(self) -> bool:
         """True if no fault keeps this voter from voting for another or from being elected."""
         ...
 
@@ -152,7 +152,7 @@ class SeenNode(Protocol):
         """The start of the oldest read in progress, by the node's own clock."""
         ...
 
-    def is_found_by(self, other: SeenNode, /) -> bool:
+    def is_found_by(self, other: NodeView, /) -> bool:
         """True if the other node looks for this voter at its current address."""
         ...
 
@@ -168,7 +168,7 @@ class SeenNode(Protocol):
         """True if this voter holds the log with that chain value durably, or once did."""
         ...
 
-    def had(self, voter: Voter, offset: Offset) -> bool:
+    def held_committed(self, voter: Voter, offset: Offset) -> bool:
         """The same for the committed log."""
         ...
 
@@ -177,7 +177,7 @@ class SeenNode(Protocol):
         ...
 
 
-class SeenWorld(Protocol):
+class ClusterView(Protocol):
     """All nodes, the time, and the committed history."""
 
     @property
@@ -194,7 +194,7 @@ class SeenWorld(Protocol):
         ...
 
     @property
-    def nodes(self) -> Mapping[NodeId, SeenNode]: ...
+    def nodes(self) -> Mapping[NodeId, NodeView]: ...
     @property
     def oracle(self) -> Oracle: ...
 
@@ -202,6 +202,6 @@ class SeenWorld(Protocol):
         """The links that were cut at any time since the last call."""
         ...
 
-    def running(self) -> Sequence[SeenNode]:
+    def running(self) -> Sequence[NodeView]:
         """The nodes whose process runs, paused ones included."""
         ...

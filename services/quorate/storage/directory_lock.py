@@ -11,7 +11,7 @@ import fcntl
 import os
 from typing import Self
 
-from quorate.settings.regular_files import UnfitFileError, open_regular
+from quorate.settings.regular_files import NotRegularFileError, open_regular
 from quorate.storage.errors import NO_LOCKS, DirectoryInUseError, StorageError, named
 from quorate.storage.layout import LOCK
 
@@ -55,7 +55,7 @@ class DirectoryLock:
             # Any user who could open the file could lock it, and so keep the controller from
             # starting.
             return open_regular(self.path, flags, 0o600)
-        except UnfitFileError as error:
+        except NotRegularFileError as error:
             raise StorageError(f"{self.path}: {error}. Remove it: it is made anew") from error
 
     def _lock(self, descriptor: int, kind: int) -> None:

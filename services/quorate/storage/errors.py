@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # The remedy for a voter whose vote or acknowledgements cannot be known any more.
-START_ANEW: Final = (
+FORMAT_EMPTY_HINT: Final = (
     "with the rest of the quorum healthy, format an empty directory in its place: under its new"
     " directory id this node follows, and does not vote"
 )
 
 
-START_AFRESH: Final = (
+QUORUM_RECOVERY_HINT: Final = (
     "where no quorum is left, `quorate storage recover` makes one out of the logs, in an epoch of"
     " its own"
 )
@@ -48,7 +48,7 @@ class LostFilesError(FileNotFoundError):
     """Files in use were removed or replaced by another program: the disk counts as failed."""
 
 
-class MisplacedCutError(ValueError):
+class TruncationPointError(ValueError):
     """The log cannot be truncated at an offset where no batch begins; nothing was changed."""
 
 

@@ -12,10 +12,10 @@ import errno
 import os
 from typing import Final, Protocol
 
-from quorate.settings.regular_files import UnfitFileError, open_regular, read_regular
+from quorate.settings.regular_files import NotRegularFileError, open_regular, read_regular
 from quorate.storage.errors import NO_FLUSH, StorageError, named, naming
 from quorate.storage.layout import TEMPORARY_SUFFIX
-from quorate.storage.reserved_descriptors import open_descriptor, with_spare
+from quorate.storage.reserved_descriptors import open_descriptor, with_reserved_descriptor
 
 COPY_BYTES: Final = 1024 * 1024
 # The log holds passwords of clients and brokers in plain text, as Kafka's does.
@@ -157,20 +157,20 @@ class OsFileSystem:
             # may be mounted read-only for comparison.
             if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
                 raise
-        except UnfitFileError as error:
+        except NotRegularFileError as error:
             raise _unfit(path, error) from error
         return OsFile(_open(path, os.O_RDONLY), path)
 
     def read(self, path: str) -> bytes:
         try:
             with naming(path):
-                return with_spare(lambda: read_regular(path))
-        except UnfitFileError as error:
+                return with_reserved_descriptor(lambda: read_regular(path))
+        except NotRegularFileError as error:
             raise _unfit(path, error) from error
 
     def list_dir(self, path: str) -> list[str]:
         try:
-            return sorted(with_spare(lambda: os.listdir(path)))
+            return sorted(with_reserved_descriptor(lambda: os.listdir(path)))
         except NotADirectoryError as error:
             raise _unfit(path, "it is no directory") from error
 
@@ -215,7 +215,7 @@ class OsFileSystem:
 
 
 def _open(path: str, flags: int) -> int:
-    return with_spare(lambda: open_regular(path, flags))
+    return with_reserved_descriptor(lambda: open_regular(path, flags))
 
 
 def _unfit(path: str, why: object) -> StorageError:

@@ -26,7 +26,7 @@ from quorate.records.ids import (
     OffsetAndEpoch,
     ReplicaKey,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage.file_system import parent
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _CRC: Final = struct.Struct(">I")
 _BODY_BYTES: Final = SLOT_BYTES - _CRC.size
 
 
-@value
+@value_type
 class FlushedEnd:
     """The state of the disk when the last acknowledgement was given.
 

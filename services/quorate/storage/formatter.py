@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.storage import layout
-from quorate.storage.disaster_recovery.recovery_plan import refuse_unfinished
+from quorate.storage.disaster_recovery.recovery_plan import check_no_unfinished_recovery
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import remove_durably, write_atomically
 from quorate.storage.meta_properties import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _KRAFT_VERSION = 1
 
 
-@named_value
+@keyword_value_type
 class Formatting:
     """The content to write. `records` are the encoded bootstrap metadata, metadata.version first.
 
@@ -83,7 +83,7 @@ def check_unused(fs: FileSystem, metadata_log_dir: str) -> None:
     """Raise StorageError if a directory is formatted already, or has been in use."""
     path = f"{metadata_log_dir}/{layout.META_PROPERTIES}"
     log_dir = f"{metadata_log_dir}/{layout.LOG_DIR}"
-    refuse_unfinished(fs, metadata_log_dir)
+    check_no_unfinished_recovery(fs, metadata_log_dir)
     fs.make_dirs(log_dir)
     if fs.exists(path):
         present = read_meta(fs, path)

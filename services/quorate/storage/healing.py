@@ -24,8 +24,8 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
-from quorate.records.value_types import value
-from quorate.storage.errors import START_ANEW, StorageError
+from quorate.records.value_types import value_type
+from quorate.storage.errors import FORMAT_EMPTY_HINT, StorageError
 from quorate.storage.file_system import remove_durably, write_atomically
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _CHECKSUM = "checksum"
 
 
-@value
-class Healing:
+@value_type
+class HealingState:
     """The file's content; `voters` is the set in effect at the healing target, if known."""
 
     remembered_end: OffsetAndEpoch | None = None
@@ -43,33 +43,33 @@ class Healing:
     abstains: bool = False
 
 
-def read_healing(fs: FileSystem, path: str) -> Healing:
+def read_healing(fs: FileSystem, path: str) -> HealingState:
     """Read the file; the result is empty if it does not exist.
 
     Raises StorageError if it is malformed: a damaged voter would otherwise count itself as intact.
     """
     if not fs.exists(path):
-        return Healing()
+        return HealingState()
     try:
         return decode_healing(fs.read(path))
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(
             f"{path}: malformed ({error!r}). It says how far this voter's log once came: restore "
-            f"it from a backup; or, {START_ANEW}"
+            f"it from a backup; or, {FORMAT_EMPTY_HINT}"
         ) from error
 
 
-def write_healing(fs: FileSystem, path: str, healing: Healing) -> None:
+def write_healing(fs: FileSystem, path: str, healing_state: HealingState) -> None:
     """Write the file, durable on return; remove it if it would be empty."""
-    if healing.remembered_end is None and not healing.abstains:
+    if healing_state.remembered_end is None and not healing_state.abstains:
         remove_durably(fs, path)
     else:
-        write_atomically(fs, path, encode_healing(healing))
+        write_atomically(fs, path, encode_healing(healing_state))
 
 
-def encode_healing(healing: Healing) -> bytes:
+def encode_healing(healing_state: HealingState) -> bytes:
     """Encode the file: JSON, for operators who inspect a directory that heals."""
-    end = healing.remembered_end
+    end = healing_state.remembered_end
     fields: dict[str, Any] = {
         "version": 1,
         "rememberedEnd": None if end is None else {"offset": end.offset, "epoch": end.epoch},
@@ -78,15 +78,15 @@ def encode_healing(healing: Healing) -> bytes:
                 "id": key.node_id,
                 "directoryId": None if key.directory_id is None else format_uuid(key.directory_id),
             }
-            for key in healing.voters
+            for key in healing_state.voters
         ],
-        "abstains": healing.abstains,
+        "abstains": healing_state.abstains,
     }
     fields[_CHECKSUM] = _checksum(fields)
     return json.dumps(fields, indent=2).encode() + b"\n"
 
 
-def decode_healing(data: bytes) -> Healing:
+def decode_healing(data: bytes) -> HealingState:
     """Decode the file. Raises ValueError, KeyError or TypeError if it is malformed."""
     fields = json.loads(data)
     if fields["version"] != 1:
@@ -105,7 +105,7 @@ def decode_healing(data: bytes) -> Healing:
         ReplicaKey(NodeId(int(voter["id"])), _directory(voter["directoryId"]))
         for voter in fields["voters"]
     )
-    return Healing(remembered, voters, bool(fields["abstains"]))
+    return HealingState(remembered, voters, bool(fields["abstains"]))
 
 
 def _checksum(fields: dict[str, Any]) -> int:

@@ -20,12 +20,12 @@ from quorate.raft.api import (
     TruncationRefused,
 )
 from quorate.raft.messages import FetchedBatches, SnapshotInfo
-from quorate.records.batch import read_header, stamp
+from quorate.records.batch import read_header, restamp
 from quorate.records.control import encode_control_batch
 from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.storage import layout
-from quorate.storage.errors import DamagedSnapshotError, MisplacedCutError
-from quorate.storage.healing import Healing, write_healing
+from quorate.storage.errors import DamagedSnapshotError, TruncationPointError
+from quorate.storage.healing import HealingState, write_healing
 from quorate.storage.log.files_in_use import FilesInUse
 from quorate.storage.quorum_state import write_quorum_state
 from quorate.storage.recovery.recovery import Recovered, recover
@@ -75,7 +75,7 @@ class LogStore:
             config.static_voters,
         )
         self._meta = recovered.meta
-        self._healing = recovered.healing
+        self._healing_state = recovered.healing_state
         self._unsound: set[OffsetAndEpoch] = set()
 
     @classmethod
@@ -118,7 +118,7 @@ class LogStore:
         base_offset, epoch = effect.base_offset, effect.end.epoch
         match effect.payload:
             case ProposedBatch(data=batch):
-                data = stamp(batch, base_offset, epoch)
+                data = restamp(batch, base_offset, epoch)
             case ControlBatch(records=records):
                 data = encode_control_batch(
                     records, timestamp_ms=timestamp_ms, base_offset=base_offset, epoch=epoch
@@ -134,7 +134,7 @@ class LogStore:
         """Truncate the log, durable on return; the flush in flight must have completed."""
         try:
             self.log.truncate(effect.to, effect.generation)
-        except MisplacedCutError as error:
+        except TruncationPointError as error:
             return TruncationRefused(effect.generation, str(error))
         return LogTruncated(effect.to, effect.generation)
 
@@ -162,13 +162,13 @@ class LogStore:
             kraft_version=summary.kraft_version,
         )
 
-    def forget_remembered_end(self) -> None:
+    def end_healing(self) -> None:
         """Remove the healing target (rule `damaged_voter_heals`). Durable on return."""
-        self._remember(Healing(abstains=self._healing.abstains))
+        self._remember(HealingState(abstains=self._healing_state.abstains))
 
-    def vote_again(self) -> None:
+    def end_abstention(self) -> None:
         """End the abstention (rule `empty_log_abstains`). Durable on return."""
-        self._remember(replace(self._healing, abstains=False))
+        self._remember(replace(self._healing_state, abstains=False))
 
     def save_rival(self, effect: SaveRival) -> None:
         """Persist that another quorum of this cluster was found. Durable on return.
@@ -178,11 +178,11 @@ class LogStore:
         remembered = RememberedRival(self._meta, effect.rival)
         write_rival(self._fs, f"{self._directory}/{layout.RIVAL}", remembered)
 
-    def _remember(self, healing: Healing) -> None:
-        if healing == Healing():
-            self.log.healed()
-        self._healing = healing
-        write_healing(self._fs, f"{self._directory}/{layout.HEALING}", healing)
+    def _remember(self, healing_state: HealingState) -> None:
+        if healing_state == HealingState():
+            self.log.finish_healing()
+        self._healing_state = healing_state
+        write_healing(self._fs, f"{self._directory}/{layout.HEALING}", healing_state)
 
     def read_range(self, span: LogRange) -> bytes:
         """Read the batches that a Fetch response names. Raises DamagedLogError.
@@ -261,10 +261,10 @@ class LogStore:
         self.log.state.drop_snapshots(self._unsound)
         for snapshot_id in self._unsound:
             if self._fs.exists(self.snapshots.path(snapshot_id)):
-                self.snapshots.set_aside(snapshot_id)
+                self.snapshots.quarantine(snapshot_id)
         self._unsound.clear()
 
-    def mark_unsound(self, snapshot_id: OffsetAndEpoch) -> None:
+    def mark_damaged(self, snapshot_id: OffsetAndEpoch) -> None:
         """Mark a snapshot as damaged. Its file stays until a newer one is stored.
 
         Until then older files are not cleaned: the next start may need them.
@@ -330,7 +330,7 @@ class LogStore:
         # Only snapshots in `stored`: a new one may have been published since.
         for info in stored:
             if info.snapshot_id in damaged:
-                self.snapshots.set_aside(info.snapshot_id)
+                self.snapshots.quarantine(info.snapshot_id)
             elif info not in kept:
                 self.snapshots.delete(info.snapshot_id)
         return LogCleaned(start, tuple(kept))

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, format_uuid, parse_directory_id
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.settings.integers import INT32_MAX, whole_number
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import write_atomically
@@ -28,7 +28,7 @@ _COMMENTS: Final = ("#", "!")
 _NO_DIRECTORY_ID: Final = "directory.id is missing"
 
 
-@value
+@value_type
 class MetaProperties:
     """The identity of a directory: its node, its cluster and its own id (KIP-853, KIP-858)."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import write_atomically
 from quorate.storage.layout import POD_DOMAIN
@@ -26,7 +26,7 @@ _LABEL: Final = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _DOMAIN: Final = re.compile(rf"({_LABEL})\.({_LABEL})\.({_LABEL})\.svc")
 
 
-@named_value
+@keyword_value_type
 class PodDomain:
     """The name of a pod in the cluster: POD.SERVICE.NAMESPACE.svc."""
 

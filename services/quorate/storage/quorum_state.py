@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from quorate.raft.election.epoch_guard import EPOCH_BELIEVED_MAX
+from quorate.raft.election.epoch_guard import EPOCH_ACCEPTED_MAX
 from quorate.raft.messages import ElectionState
 from quorate.records.ids import (
     ZERO_UUID,
@@ -23,7 +23,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_uuid,
 )
-from quorate.storage.errors import START_AFRESH, START_ANEW, StorageError
+from quorate.storage.errors import FORMAT_EMPTY_HINT, QUORUM_RECOVERY_HINT, StorageError
 from quorate.storage.file_system import write_atomically
 
 if TYPE_CHECKING:
@@ -86,12 +86,12 @@ def read_quorum_state(fs: FileSystem, path: str) -> ElectionState | None:
     except EpochOutOfRange as error:
         raise StorageError(
             f"{path}: {error}. Nothing may be guessed, since the file holds this voter's vote:"
-            f" restore it from a backup; or, {START_ANEW}; or, {START_AFRESH}"
+            f" restore it from a backup; or, {FORMAT_EMPTY_HINT}; or, {QUORUM_RECOVERY_HINT}"
         ) from error
     except ValueError as error:
         raise StorageError(
             f"{path}: {error}. It holds this voter's vote, so nothing may be guessed: restore it "
-            f"from a backup; or, {START_ANEW}"
+            f"from a backup; or, {FORMAT_EMPTY_HINT}"
         ) from error
 
 
@@ -123,7 +123,7 @@ def decode_quorum_state(data: bytes) -> ElectionState:
     voted_id = _integer(fields, "votedId")
     if min(epoch, leader_id, voted_id) < _NOBODY:
         raise ValueError("leaderEpoch, leaderId and votedId cannot be below -1")
-    if epoch > EPOCH_BELIEVED_MAX:
+    if epoch > EPOCH_ACCEPTED_MAX:
         raise EpochOutOfRange(f"leaderEpoch is {epoch}, which no quorum comes near by elections")
     voted = None
     if voted_id != _NOBODY:

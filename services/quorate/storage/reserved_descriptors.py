@@ -35,7 +35,7 @@ def spare_of(limit: int) -> int:
     return min(SPARE, limit // _SPARE_SHARE)
 
 
-def keep_spare() -> int:
+def reserve_descriptors() -> int:
     """Raise the soft limit up to the reserve; return the hard limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft = hard if hard == resource.RLIM_INFINITY else hard - spare_of(hard)
@@ -43,7 +43,7 @@ def keep_spare() -> int:
     return hard
 
 
-def with_spare(call: Callable[[], T]) -> T:
+def with_reserved_descriptor(call: Callable[[], T]) -> T:
     """Return the result of `call`, with the reserved descriptors once all others are in use."""
     try:
         return call()
@@ -61,10 +61,10 @@ def with_spare(call: Callable[[], T]) -> T:
 
 def open_descriptor(path: str, flags: int, mode: int = 0o644) -> int:
     """Call `os.open`, with a reserved descriptor if no other is left."""
-    return with_spare(lambda: os.open(path, flags, mode))
+    return with_reserved_descriptor(lambda: os.open(path, flags, mode))
 
 
-def is_shortage(error: BaseException) -> bool:
+def is_resource_shortage(error: BaseException) -> bool:
     """True if the error means exhausted descriptors, memory or threads, not a failed disk."""
     if isinstance(error, OSError):
         return error.errno in SHORTAGES

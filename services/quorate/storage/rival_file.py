@@ -21,7 +21,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.records.voters import VoterSet
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _VERSION: Final = 1
 
 
-@value
+@value_type
 class RememberedRival:
     """A rival, and the directory of the single voter that found it."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.replication.log_state import NO_VOTERS
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from quorate.records.ids import ClusterId, DirectoryId, NodeId
     from quorate.records.voters import VoterSet
 
 
-@named_value
+@keyword_value_type
 class StorageConfig:
     """The expected identity of the directory, and Kafka's `metadata.*` settings for storage.
 

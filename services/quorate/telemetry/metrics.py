@@ -19,7 +19,7 @@ from prometheus_client.core import (
     Metric,
 )
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.settings.port_checks import each_of
 from quorate.telemetry import logs, tracing
 from quorate.telemetry.histograms import Histogram
@@ -38,8 +38,8 @@ POLL_S: Final = 0.05
 Value: TypeAlias = float | Mapping[str, float] | Histogram
 
 
-@value
-class Meter:
+@value_type
+class MetricDefinition:
     """The help text of a metric, and its label besides those of its process.
 
     Its name in the previous release, `old`, is served for one more release.
@@ -51,22 +51,26 @@ class Meter:
 
 
 # Definitions of `process_numbers`, which every process has.
-PROCESS_METERS: Final[Mapping[str, Meter]] = {
-    "log_lines_dropped_total": Meter("Log lines dropped because their reader stood still"),
-    "spans_exported_total": Meter("Spans that the collector took"),
-    "spans_dropped_total": Meter("Spans that were given up, or that the collector rejected"),
-    "spans_queued": Meter("Spans that wait for the collector"),
+PROCESS_METERS: Final[Mapping[str, MetricDefinition]] = {
+    "log_lines_dropped_total": MetricDefinition(
+        "Log lines dropped because their reader stood still"
+    ),
+    "spans_exported_total": MetricDefinition("Spans that the collector took"),
+    "spans_dropped_total": MetricDefinition(
+        "Spans that were given up, or that the collector rejected"
+    ),
+    "spans_queued": MetricDefinition("Spans that wait for the collector"),
 }
 
 
-class Readings:
+class CallbackCollector:
     """Numbers that are read at each scrape, from another thread."""
 
     def __init__(
         self,
         read: Callable[[], Mapping[str, Value]],
         labels: Mapping[str, str],
-        meters: Mapping[str, Meter],
+        meters: Mapping[str, MetricDefinition],
     ) -> None:
         """`read` returns values by names of `meters`; a name that ends in `_total` is a counter.
 
@@ -83,7 +87,7 @@ class Readings:
             meter = self._meters[name]
             yield self._family(f"quorate_{name}", meter, read)
             if meter.old is not None:
-                renamed = Meter(f"Now quorate_{name}", meter.label)
+                renamed = MetricDefinition(f"Now quorate_{name}", meter.label)
                 yield self._family(f"quorate_{meter.old}", renamed, read)
 
     def describe(self) -> Iterator[Metric]:
@@ -101,16 +105,16 @@ class Readings:
                     "counter" if is_counter else "histogram",
                 )
 
-    def _family(self, name: str, meter: Meter, value: Value) -> Metric:
+    def _family(self, name: str, metric_definition: MetricDefinition, value: Value) -> Metric:
         names, values = list(self._labels), list(self._labels.values())
         if isinstance(value, Histogram):
-            durations = HistogramMetricFamily(name, meter.text, labels=names)
+            durations = HistogramMetricFamily(name, metric_definition.text, labels=names)
             durations.add_metric(values, [*value.buckets()], value.sum)
             return durations
-        if meter.label is not None:
-            names.append(meter.label)
+        if metric_definition.label is not None:
+            names.append(metric_definition.label)
         kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-        family = kind(name, meter.text, labels=names)
+        family = kind(name, metric_definition.text, labels=names)
         if isinstance(value, Mapping):
             for key, one in value.items():
                 family.add_metric([*values, key], one)
@@ -130,9 +134,9 @@ def process_numbers() -> dict[str, Value]:
     return {**logs.numbers(), **tracing.numbers()}
 
 
-def process_readings(labels: Mapping[str, str]) -> Readings:
+def process_readings(labels: Mapping[str, str]) -> CallbackCollector:
     """The readings of every process, for a registry."""
-    return Readings(process_numbers, labels, PROCESS_METERS)
+    return CallbackCollector(process_numbers, labels, PROCESS_METERS)
 
 
 def new_registry() -> CollectorRegistry:

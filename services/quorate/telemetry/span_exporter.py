@@ -80,10 +80,10 @@ class SpanQueue(SpanProcessor):
         self._queue: deque[ReadableSpan] = deque()
         self._lock = threading.Lock()
         self._has_work = threading.Event()
-        self._hurry = threading.Event()
+        self._flush_soon = threading.Event()
         self._is_stopping = False
         self._is_failing = False
-        self._complaints = _Complaints()
+        self._complaints = _ExporterLogCapture()
         self._thread: threading.Thread | None = None
         self.exported = 0
         self.dropped = 0
@@ -118,8 +118,8 @@ class SpanQueue(SpanProcessor):
                 self._begin()
         if not self._has_work.is_set():
             self._has_work.set()
-        if is_batch and not self._hurry.is_set():
-            self._hurry.set()
+        if is_batch and not self._flush_soon.is_set():
+            self._flush_soon.set()
 
     def _begin(self) -> None:
         thread = threading.Thread(target=self._run, name="spans", daemon=True)
@@ -130,14 +130,14 @@ class SpanQueue(SpanProcessor):
             return
         self._thread = thread
 
-    def hurry(self) -> None:
+    def flush_soon(self) -> None:
         """Request that queued spans are sent now, without waiting."""
-        self._hurry.set()
+        self._flush_soon.set()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Request a flush; does not wait, unlike the SDK's own processors."""
         del timeout_millis
-        self.hurry()
+        self.flush_soon()
         return True
 
     def shutdown(self) -> None:
@@ -151,7 +151,7 @@ class SpanQueue(SpanProcessor):
             thread = self._thread
         if not is_first:
             return
-        self._hurry.set()
+        self._flush_soon.set()
         self._has_work.set()
         if thread is not None:
             thread.join(limit_s)
@@ -171,10 +171,10 @@ class SpanQueue(SpanProcessor):
     def _run(self) -> None:
         while True:
             self._has_work.wait()
-            self._hurry.wait(self._delay_s)
+            self._flush_soon.wait(self._delay_s)
             # A span or a stop from here on is seen below, or sets the event again.
             self._has_work.clear()
-            self._hurry.clear()
+            self._flush_soon.clear()
             while batch := self._taken():
                 self._export(batch)
             if self._is_stopping:
@@ -232,7 +232,7 @@ def is_bulk(span: ReadableSpan) -> bool:
     return any(str(attributes.get(kind, "")).startswith(BULK) for kind in _KINDS)
 
 
-class _Complaints(logging.Handler):
+class _ExporterLogCapture(logging.Handler):
     """Captures what the exporter logs: it logs every attempt that fails."""
 
     def __init__(self) -> None:

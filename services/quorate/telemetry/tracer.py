@@ -62,7 +62,7 @@ class _Ids(RandomIdGenerator):
         # The span starts in the thread that has given the ids.
         self._told = threading.local()
 
-    def tell(self, trace_id: int, span_id: int) -> None:
+    def force_next(self, trace_id: int, span_id: int) -> None:
         self._told.trace_id, self._told.span_id = trace_id, span_id
 
     def generate_trace_id(self) -> int:
@@ -160,7 +160,7 @@ class Tracing:
     ) -> Span:
         """Start a trace, whatever span is current; `ids` are those of the trace and its root."""
         if ids is not None:
-            self._ids.tell(*ids)
+            self._ids.force_next(*ids)
         return self.start(name, attributes, parent=Context(), links=links, start_ns=start_ns)
 
     @contextmanager
@@ -223,7 +223,7 @@ class Tracing:
         """Add attributes to the current span."""
         trace.get_current_span().set_attributes(attributes)
 
-    def failed(self, words: str) -> None:
+    def set_error(self, words: str) -> None:
         """Set the error of the current span."""
         trace.get_current_span().set_status(trace.StatusCode.ERROR, words)
 
@@ -256,7 +256,7 @@ class Tracing:
     def flush(self) -> None:
         """Request that all ended spans are sent now, without waiting."""
         if isinstance(self._processor, SpanQueue):
-            self._processor.hurry()
+            self._processor.flush_soon()
 
     def stop(self, limit_s: float) -> str:
         """Send the remaining spans within the limit; returns a message about lost ones, or ""."""
@@ -266,7 +266,7 @@ class Tracing:
         self._provider.shutdown()
         return queue.loss if isinstance(queue, SpanQueue) else ""
 
-    def numbers(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Values for a scrape."""
         queue = self._processor
         if not isinstance(queue, SpanQueue):

@@ -98,7 +98,7 @@ def flush() -> None:
 
 def numbers() -> Mapping[str, float]:
     """Values for a scrape."""
-    return _OFF if _active is None else _active.numbers()
+    return _OFF if _active is None else _active.metrics()
 
 
 def current() -> Context | None:
@@ -163,7 +163,7 @@ def annotate(attributes: Attributes) -> None:
 def failed(words: str) -> None:
     """Set the error of the current span."""
     if _active is not None:
-        _active.failed(words)
+        _active.set_error(words)
 
 
 def event(name: str, attributes: Attributes | None = None) -> None:

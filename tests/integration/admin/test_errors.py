@@ -59,7 +59,7 @@ async def test_a_leaders_reason_becomes_the_status_of_its_row(
     reason: Reason, quorum: ScriptedQuorum, beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What passes by itself is asked for once, however much time there is.
-    monkeypatch.setattr("quorate.client.membership_client.FAIR_S", TIMEOUT_MS / 1000)
+    monkeypatch.setattr("quorate.client.membership_client.ATTEMPT_MIN_S", TIMEOUT_MS / 1000)
     said = refusal(ErrorCode.REQUEST_TIMED_OUT, reason, "wait until it is", lag="12")
     quorum.answers.append(said)
     code, error = await refused(beside.stub.RemoveRaftVoter(REMOVAL))

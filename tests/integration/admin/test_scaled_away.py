@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
-from quorate.admin.statefulset import Fate
+from quorate.admin.statefulset import StopIntent
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership_client import MembershipClient
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 GOING = 1
 
 
-async def prepare_stop(members: Members, fate: Fate, *, leave: bool = False) -> None:
+async def prepare_stop(members: Members, stop_intent: StopIntent, *, leave: bool = False) -> None:
     """The hook before the stop; the sidecar asks a controller that runs."""
     servers = [members.all_nodes[2].address]
     request = pb.PrepareStopRequest(leave=leave)
     async with (
         ControllerClient(servers, transport=chosen()) as client,
-        sidecar(MembershipClient(client), pod=Pod(fate)) as beside,  # type: ignore[arg-type]
+        sidecar(MembershipClient(client), pod=Pod(stop_intent)) as beside,  # type: ignore[arg-type]
     ):
         prepared = await beside.stub.PrepareStop(request)
     assert (prepared.removed, prepared.is_voter) == (True, False)
@@ -40,7 +40,7 @@ async def prepare_stop(members: Members, fate: Fate, *, leave: bool = False) -> 
 async def test_who_is_scaled_away_and_comes_back_votes_again(tmp_path: Path) -> None:
     async with Members(tmp_path, AUTO_JOIN, voters=3) as members:
         await members.register_brokers()
-        await prepare_stop(members, Fate.SCALED_AWAY)
+        await prepare_stop(members, StopIntent.SCALED_AWAY)
         # Until it is stopped it does not join. A newcomer that joins shows that time enough has
         # passed for it, too.
         await members.bring_up(4)
@@ -61,7 +61,7 @@ async def test_who_is_killed_before_it_learns_of_its_removal_votes_again(tmp_pat
         if await members.leader_id() == GOING:
             await members.cli("metadata-quorum", "transfer-leader", "--to", "2")
         members.signal(GOING, signal.SIGSTOP)
-        await prepare_stop(members, Fate.SCALED_AWAY)
+        await prepare_stop(members, StopIntent.SCALED_AWAY)
         await members.voters_become(2, 3)
         await members.kill(GOING)
         assert members.sets_in_log(GOING)[-1] == [1, 2, 3]
@@ -72,7 +72,7 @@ async def test_who_is_killed_before_it_learns_of_its_removal_votes_again(tmp_pat
 async def test_who_leaves_by_hand_stays_away(tmp_path: Path) -> None:
     async with Members(tmp_path, AUTO_JOIN, voters=3) as members:
         await members.register_brokers()
-        await prepare_stop(members, Fate.RETURNS, leave=True)
+        await prepare_stop(members, StopIntent.RETURNS, leave=True)
         await members.stop(GOING)
         await members.bring_up(GOING)
         await members.bring_up(4)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from quorate.admin.statefulset import Fate, Outlook
+from quorate.admin.statefulset import Outlook, StopIntent
 from quorate.raft import messages as m
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
-from quorate.rpc.raft.servicer import RaftService
+from quorate.rpc.raft.servicer import RaftServicer
 from tests.integration.admin.test_prepare_stop import RESTART, names
 from tests.integration.client.conftest import sidecar
 from tests.integration.client.scripted import refusal
@@ -32,7 +32,7 @@ SHORT = pb.PrepareStopRequest(timeout_ms=6_000)
 class Pod:
     """What its StatefulSet says, by the tests' script; the last word holds."""
 
-    def __init__(self, *fates: Fate | None, end: int | None = None) -> None:
+    def __init__(self, *fates: StopIntent | None, end: int | None = None) -> None:
         self.fates = list(fates)
         self.end = end
         self.looks = 0
@@ -114,14 +114,14 @@ async def test_an_old_controller_lets_it_stop_as_before(
     quorum: ScriptedQuorum, beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def unknown(
-        self: RaftService,
+        self: RaftServicer,
         request: object,
         context: grpc.aio.ServicerContext[object, object],
     ) -> None:
         del self, request
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
 
-    monkeypatch.setattr(RaftService, "TakeLeave", unknown, raising=False)
+    monkeypatch.setattr(RaftServicer, "TakeLeave", unknown, raising=False)
     await quorum.stop(1)
     await quorum.start(1)
     answer = await beside.stub.PrepareStop(RESTART)
@@ -145,7 +145,7 @@ async def test_who_is_scaled_away_while_it_waits_removes_itself(
 ) -> None:
     quorum.lead(2)
     quorum.answers.append(AWAY)
-    pod = Pod(Fate.RETURNS, Fate.SCALED_AWAY)
+    pod = Pod(StopIntent.RETURNS, StopIntent.SCALED_AWAY)
     async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]
         answer = await beside.stub.PrepareStop(RESTART)
     assert (answer.removed, answer.is_voter, answer.without_leave) == (True, False, "")
@@ -160,19 +160,19 @@ async def test_who_is_wanted_again_before_its_removal_stays_a_voter(
 ) -> None:
     quorum.lead(2)
     quorum.answers.append(refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_LIVE_MAJORITY))
-    pod = Pod(Fate.SCALED_AWAY, Fate.RETURNS)
+    pod = Pod(StopIntent.SCALED_AWAY, StopIntent.RETURNS)
     async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]
         answer = await beside.stub.PrepareStop(RESTART)
     assert (answer.removed, answer.is_voter, answer.has_leave) == (False, True, True)
     assert names(quorum) == ["RemoveRaftVoter", "TakeLeave"]
 
 
-@pytest.mark.parametrize("before", [(), (Fate.RETURNS,)])
+@pytest.mark.parametrize("before", [(), (StopIntent.RETURNS,)])
 async def test_where_all_go_nobody_waits_and_nobody_is_removed(
-    quorum: ScriptedQuorum, membership: MembershipClient, before: tuple[Fate, ...]
+    quorum: ScriptedQuorum, membership: MembershipClient, before: tuple[StopIntent, ...]
 ) -> None:
     quorum.answers.append(AWAY)
-    pod = Pod(*before, Fate.ALL_GO)
+    pod = Pod(*before, StopIntent.ALL_GO)
     async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]
         answer = await beside.stub.PrepareStop(RESTART)
     assert answer == pb.PrepareStopResponse(
@@ -198,7 +198,7 @@ async def test_of_two_voters_one_that_may_be_scaled_away_waits_until_that_is_kno
 ) -> None:
     quorum.lead(2)
     quorum.answers.append(refusal(ErrorCode.INVALID_REQUEST, Reason.TOO_FEW_VOTERS, "two voters"))
-    pod = Pod(None, Fate.SCALED_AWAY)
+    pod = Pod(None, StopIntent.SCALED_AWAY)
     async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]
         answer = await beside.stub.PrepareStop(RESTART)
     assert (answer.removed, answer.is_voter, answer.without_leave) == (True, False, "")
@@ -210,7 +210,7 @@ async def test_what_was_known_holds_while_nothing_can_be_known(
 ) -> None:
     quorum.lead(2)
     quorum.answers.append(refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_LIVE_MAJORITY))
-    pod = Pod(Fate.SCALED_AWAY, None)
+    pod = Pod(StopIntent.SCALED_AWAY, None)
     async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]
         answer = await beside.stub.PrepareStop(RESTART)
     assert (answer.removed, answer.is_voter) == (True, False)
@@ -237,7 +237,7 @@ async def test_the_silent_that_are_scaled_away_as_well_are_removed_first(
     quorum.lead(2)
     # Nodes from 1 on are scaled away: 2 leads and has a hook of its own, 3 is on a dead node.
     quorum.silences[3] = 9_000
-    pod = Pod(Fate.SCALED_AWAY, end=1)
+    pod = Pod(StopIntent.SCALED_AWAY, end=1)
     async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]
         answer = await beside.stub.PrepareStop(RESTART)
     assert (answer.removed, answer.is_voter) == (True, False)
@@ -252,7 +252,7 @@ async def test_a_removal_that_fails_is_told_unless_a_person_asked_for_it(
 ) -> None:
     quorum.lead(2)
     quorum.answers.append(refusal(ErrorCode.INVALID_REQUEST, Reason.LAST_VOTER))
-    told, pod = Told(), Pod(Fate.SCALED_AWAY)
+    told, pod = Told(), Pod(StopIntent.SCALED_AWAY)
     async with sidecar(membership, pod=pod, events=told) as beside:  # type: ignore[arg-type]
         with pytest.raises(grpc.aio.AioRpcError):
             await beside.stub.PrepareStop(pb.PrepareStopRequest(leave=leave))
@@ -270,7 +270,7 @@ async def test_a_stop_that_the_quorum_cannot_bear_is_told(
         return AWAY
 
     quorum.answers.append(away)
-    told, pod = Told(), Pod(Fate.RETURNS)
+    told, pod = Told(), Pod(StopIntent.RETURNS)
     async with sidecar(membership, pod=pod, events=told) as beside:  # type: ignore[arg-type]
         answer = await beside.stub.PrepareStop(SHORT)
     assert not answer.has_leave
@@ -285,11 +285,11 @@ async def test_a_stop_that_is_ordinary_is_not_told(
     quorum.answers.append(AWAY)
     quorum.answers.append(m.MembershipResponse(ErrorCode.NONE, "", m.NOTHING_KNOWN))
     quorum.answers.append(refusal(ErrorCode.INVALID_REQUEST, Reason.TOO_FEW_VOTERS, "two voters"))
-    told, pod = Told(), Pod(Fate.RETURNS)
+    told, pod = Told(), Pod(StopIntent.RETURNS)
     async with sidecar(membership, pod=pod, events=told) as beside:  # type: ignore[arg-type]
         await beside.stub.PrepareStop(RESTART)
         await beside.stub.PrepareStop(RESTART)
-        pod.fates = [Fate.ALL_GO]
+        pod.fates = [StopIntent.ALL_GO]
         await beside.stub.PrepareStop(RESTART)
     assert told.not_spared == told.not_removed == []
     assert not quorum.answers

@@ -29,7 +29,7 @@ WAIT_S = 60
 async def serving(properties: dict[str, str]) -> AsyncIterator[raw_pb2_grpc.RawLogAsyncStub]:
     """A node that leads and takes records."""
     config = read_config(properties, {})
-    node = Node(config, HealthServer(chosen()), hosting=host_records)
+    node = Node(config, HealthServer(chosen()), state_machine_factory=host_records)
     await node.start()
     try:
         async with (

@@ -56,11 +56,11 @@ def application(driver: Recorder) -> RawApplication:
 
 async def test_records_are_taken_once_the_epoch_has_begun() -> None:
     raw = application(Recorder(end=10))
-    raw.progressed(progress(9))
+    raw.on_progress(progress(9))
     with pytest.raises(RawLogError, match="does not lead") as refused:
         raw.append((b"a",))
     assert not refused.value.is_here
-    raw.progressed(progress(10))
+    raw.on_progress(progress(10))
     assert raw.append((b"a", b"b")) == 12
     assert raw.append((b"c",)) == 13
     assert raw.metrics() == {"active_controller": 1.0}
@@ -68,9 +68,9 @@ async def test_records_are_taken_once_the_epoch_has_begun() -> None:
 
 async def test_who_is_to_stop_takes_no_records() -> None:
     raw = application(Recorder(end=10))
-    raw.progressed(progress(10))
+    raw.on_progress(progress(10))
     stopping = application(Recorder(end=10, is_stopping=True))
-    stopping.progressed(progress(10))
+    stopping.on_progress(progress(10))
     assert raw.append((b"a",)) == 11
     with pytest.raises(RawLogError, match="does not lead"):
         stopping.append((b"a",))
@@ -78,7 +78,7 @@ async def test_who_is_to_stop_takes_no_records() -> None:
 
 async def test_too_little_and_too_much_is_refused() -> None:
     raw = application(Recorder(end=10))
-    raw.progressed(progress(10))
+    raw.on_progress(progress(10))
     for values in ((), (bytes(APPEND_BYTES_MAX + 1),)):
         with pytest.raises(RawLogError, match="records: send 1 or more"):
             raw.append(values)
@@ -89,18 +89,18 @@ async def test_who_watches_hears_of_commits_and_of_the_end() -> None:
     raw.watch(watching)
     raw.watch(gone)
     raw.unwatch(gone)
-    raw.progressed(progress(10))
-    raw.progressed(progress(11))
-    raw.progressed(progress(11, leads=False))
+    raw.on_progress(progress(10))
+    raw.on_progress(progress(11))
+    raw.on_progress(progress(11, leads=False))
     assert watching.heard == [10, 11, "lost"]
     assert gone.heard == []
 
 
 async def test_control_records_take_offsets_too() -> None:
     raw = application(Recorder(end=10))
-    raw.progressed(progress(10))
+    raw.on_progress(progress(10))
     end = SimpleNamespace(offset=Offset(12))
-    raw.appended(api.AppendToLog(Offset(10), end, api.ControlBatch(())), 0)  # type: ignore[arg-type]
+    raw.on_appended(api.AppendToLog(Offset(10), end, api.ControlBatch(())), 0)  # type: ignore[arg-type]
     assert raw.append((b"a",)) == 13
 
 
@@ -110,12 +110,12 @@ async def test_a_batch_that_lies_elsewhere_ends_the_leadership(
 ) -> None:
     driver, watching = Events(end=10), Listening()
     raw = application(driver)
-    raw.progressed(progress(10))
+    raw.on_progress(progress(10))
     raw.watch(watching)
     raw.append((b"a",))
     raw.drain()
     base = None if lies_at is None else Offset(lies_at)
-    raw.answered(
+    raw.on_response(
         ReplyToken(1),
         ProposalResponse(error=ErrorCode.NONE, leader=LEADER, base_offset=base, last_offset=base),
     )

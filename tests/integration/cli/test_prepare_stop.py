@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.api.admin_api import Prepared
+from quorate.api.admin_api import PrepareStopResult
 from quorate.cli.main import main
-from quorate.cli.prepare_stop import in_words
+from quorate.cli.prepare_stop import describe_result
 from quorate.raft import messages as m
 from quorate.records.ids import Epoch
 from tests.ports import HOST, free_ports
@@ -66,15 +66,15 @@ async def test_without_a_sidecar_it_is_named(capsys: pytest.CaptureFixture[str])
 
 
 def test_where_nobody_leads_there_is_nothing_to_do() -> None:
-    prepared = Prepared(
+    prepared = PrepareStopResult(
         handed_over=False, removed=False, is_voter=None, leader=m.LeaderInfo(None, Epoch(7))
     )
     said = "Ready to stop: nothing had to be done; nobody leads (epoch 7)"
-    assert in_words(prepared) == said
+    assert describe_result(prepared) == said
 
 
 def test_a_stop_without_leave_says_why() -> None:
-    prepared = Prepared(
+    prepared = PrepareStopResult(
         handed_over=False,
         removed=False,
         is_voter=None,
@@ -82,7 +82,7 @@ def test_a_stop_without_leave_says_why() -> None:
         without_leave="all pods of its StatefulSet stop",
     )
     said = "Ready to stop: nothing had to be done; without leave: all pods of its StatefulSet stop"
-    assert in_words(prepared) == said
+    assert describe_result(prepared) == said
 
 
 def test_a_bad_address_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from quorate.admin.service import Sidecar
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership_client import MembershipClient
 from quorate.records.ids import NodeId
-from quorate.rpc.admin.servicer import AdminService
+from quorate.rpc.admin.servicer import AdminServicer
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.listener import GrpcListener
 from tests.integration.client.scripted import ScriptedQuorum
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from quorate.admin.events import Events
-    from quorate.admin.statefulset import FateOfPod
+    from quorate.admin.statefulset import StopIntentReader
     from quorate.rpc.admin.servicer import CallRecord
 
 __all__ = ["another", "beside", "membership", "quorum", "served"]
@@ -62,14 +62,14 @@ async def membership(quorum: ScriptedQuorum) -> AsyncIterator[MembershipClient]:
 async def sidecar(
     membership: MembershipClient,
     timeout_ms: int = TIMEOUT_MS,
-    pod: FateOfPod | None = None,
+    pod: StopIntentReader | None = None,
     events: Events | None = None,
 ) -> AsyncIterator[Beside]:
     """One that serves the admin API. A caller that names no time of its own waits so long."""
     records: list[CallRecord] = []
     handler = Sidecar(membership, NodeId(1), timeout_ms, pod, events)
     server = GrpcListener.serving(
-        (AdminService(handler, records.append),), has_reflection=False, transport=chosen()
+        (AdminServicer(handler, records.append),), has_reflection=False, transport=chosen()
     )
     port = server.bind(HOST, 0)
     await server.start()

@@ -11,9 +11,9 @@ from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
 from quorate.records.voters import Endpoint
-from quorate.rpc.controller.servicer import ControllerService
+from quorate.rpc.controller.servicer import ControllerServicer
 from quorate.rpc.listener import GrpcListener
-from quorate.rpc.raft.servicer import RaftService
+from quorate.rpc.raft.servicer import RaftServicer
 from tests.integration.rpc.conftest import ControllerByHand
 from tests.integration.transports import chosen
 from tests.ports import HOST
@@ -50,7 +50,7 @@ class _Handler:
     def submit(self, request: m.Request) -> tuple[ReplyToken, asyncio.Future[m.Response]]:
         return ReplyToken(1), asyncio.ensure_future(self.quorum.answer(self.node_id, request))
 
-    def gone(self, token: ReplyToken) -> None:
+    def caller_disconnected(self, token: ReplyToken) -> None:
         del token
 
 
@@ -90,7 +90,7 @@ class ScriptedQuorum:
 
     async def start(self, node_id: int) -> None:
         """Let a node listen, at its old port if it had one."""
-        raft = RaftService(
+        raft = RaftServicer(
             _Handler(self, node_id),
             m.ApiVersionsResponse(
                 error=ErrorCode.NONE,
@@ -102,7 +102,7 @@ class ScriptedQuorum:
             software_version="9",
         )
         server = GrpcListener.serving(
-            (raft, ControllerService(ControllerByHand())),
+            (raft, ControllerServicer(ControllerByHand())),
             has_reflection=False,
             transport=chosen(),
         )

@@ -49,11 +49,11 @@ async def calls() -> AsyncIterator[ControllerCalls]:
 async def test_what_cannot_have_been_sent_had_no_answer(calls: ControllerCalls) -> None:
     server = (HOST, free_ports(1)[0])
     with pytest.raises(NoAnswerError, match=r"^connection refused$"):
-        await calls.write_at(server, REQUEST, WAIT_S)
+        await calls.write_to(server, REQUEST, WAIT_S)
     with pytest.raises(QuorumUnavailableError, match=f"tried {HOST}:{server[1]}: connection ref"):
-        await calls.change_at(server, REMOVAL, WAIT_S)
+        await calls.change_on(server, REMOVAL, WAIT_S)
     with pytest.raises(NoAnswerError, match=r"^connection refused$"):
-        await calls.describe_at(server)
+        await calls.describe_from(server)
     assert await calls.try_describe_at(server) == "connection refused"
     assert await calls.try_api_versions_at(server, WAIT_S) == "connection refused"
 
@@ -63,15 +63,15 @@ async def test_a_change_that_was_sent_may_have_been_made(
 ) -> None:
     assert not isinstance(await calls.try_api_versions_at(served.address, WAIT_S), str)
     with pytest.raises(OutcomeUnknownError, match=f"{HOST}:{served.port}: no answer in time"):
-        await calls.write_at(served.address, REQUEST, SHORT_S)
+        await calls.write_to(served.address, REQUEST, SHORT_S)
     with pytest.raises(OutcomeUnknownError, match=f"{HOST}:{served.port}: no answer in time"):
-        await calls.change_at(served.address, REMOVAL, SHORT_S)
+        await calls.change_on(served.address, REMOVAL, SHORT_S)
 
 
 async def test_who_leads_instead_is_told_with_the_epoch(
     calls: ControllerCalls, served: Served
 ) -> None:
-    writing = asyncio.ensure_future(calls.write_at(served.address, REQUEST, WAIT_S))
+    writing = asyncio.ensure_future(calls.write_to(served.address, REQUEST, WAIT_S))
     hint = LeaderInfo(NodeId(2), Epoch(5), (Endpoint("GRPC", HOST, 9),))
     not_here = ControllerApiError(ErrorCode.NOT_CONTROLLER, "not here", leader=hint)
     (await served.controller.asked())[1].set_exception(not_here)
@@ -93,7 +93,7 @@ async def test_a_read_that_no_server_would_take_is_refused_at_once(
     calls: ControllerCalls, served: Served
 ) -> None:
     with pytest.raises(RequestRefusedError, match="min_offset: -1 is negative") as refused:
-        await calls.read_at(
+        await calls.read_from(
             *(served.address, ListTopics(), WAIT_S),
             min_offset=-1,
             current=False,
@@ -109,7 +109,7 @@ async def test_a_server_that_lacks_the_offset_sends_elsewhere(
     late = ControllerApiError(ErrorCode.REQUEST_TIMED_OUT, "offset 8 is not committed here")
     served.controller.read_replies.append(late)
     with pytest.raises(RedirectError, match="offset 8 is not committed here"):
-        await calls.read_at(
+        await calls.read_from(
             *(served.address, ListTopics(), WAIT_S),
             min_offset=8,
             current=False,

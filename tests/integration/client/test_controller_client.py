@@ -41,7 +41,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from quorate.client.controller_calls import Address
-    from quorate.controller.request_types import ReadFor, ReadReply, WriteFor, WriteReply
+    from quorate.controller.request_types import (
+        ReadReply,
+        ReadRequestOf,
+        WriteReply,
+        WriteRequestOf,
+    )
     from tests.integration.rpc.conftest import Served
 
 pytestmark = EACH
@@ -309,10 +314,10 @@ class Leaderless(ControllerClient):
             return None
         return RedirectError("not here; it knows no leader", None, Epoch(5))
 
-    async def read_at(
+    async def read_from(
         self,
         server: Address,
-        request: ReadFor[R],
+        request: ReadRequestOf[R],
         timeout_s: float,
         *,
         min_offset: int,
@@ -321,7 +326,7 @@ class Leaderless(ControllerClient):
     ) -> R:
         raise self._told(timeout_s) or NoAnswerError(SILENCE, None, is_silence=True)
 
-    async def write_at(self, server: Address, request: WriteFor[W], timeout_s: float) -> W:
+    async def write_to(self, server: Address, request: WriteRequestOf[W], timeout_s: float) -> W:
         raise self._told(timeout_s) or OutcomeUnknownError(SILENCE, is_silence=True)
 
 

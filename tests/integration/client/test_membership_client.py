@@ -143,7 +143,7 @@ async def test_what_passes_by_itself_is_not_asked_for_with_hardly_any_time_left(
     quorum: ScriptedQuorum, membership: MembershipClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its outcome would be unknown then; the leader's reason is what one needs."""
-    monkeypatch.setattr("quorate.client.membership_client.FAIR_S", WAIT_S)
+    monkeypatch.setattr("quorate.client.membership_client.ATTEMPT_MIN_S", WAIT_S)
     pending = refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.PENDING_VOTER_CHANGE, "add 4")
     quorum.answers.append(pending)
     with pytest.raises(AdminError, match="add 4") as error:
@@ -333,11 +333,11 @@ async def test_what_is_foreseen_changes_nothing(
     quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     quorum.observers = (observer(4),)
-    whole, refused = await membership.foresee(add(4), within(WAIT_S))
+    whole, refused = await membership.predict(add(4), within(WAIT_S))
     assert isinstance(whole, m.AddRaftVoterRequest)
     assert (whole.voter, refused) == (cores.key(4), None)
     quorum.pending = m.VoterChange(m.ChangeKind.ADD, Voter(cores.key(4)))
-    _, refused = await membership.foresee(remove(3), within(WAIT_S))
+    _, refused = await membership.predict(remove(3), within(WAIT_S))
     assert refused is not None
     assert refused.reason == Reason.PENDING_VOTER_CHANGE.value
     assert quorum.asked == []

@@ -121,7 +121,7 @@ async def test_who_did_not_answer_is_not_asked_again_in_the_same_epoch(
         # The first server of all, of which nothing is known.
         with monkeypatch.context() as impatient:
             impatient.setattr("quorate.client.controller_client.ATTEMPT_TIMEOUT_S", IMPATIENT_S)
-            impatient.setattr("quorate.client.unresponsive_servers.PATIENCE_S", 10 * WAIT_S)
+            impatient.setattr("quorate.client.unresponsive_servers.HEDGE_AFTER_S", 10 * WAIT_S)
             with pytest.raises(OutcomeUnknownError, match="no answer in time"):
                 await client.write(REQUEST)
         await served.controller.asked()

@@ -122,7 +122,7 @@ class Members(Controllers):
         while True:
             leader_id = await self.leader_id()
             try:
-                answer = await self.client.change_at(
+                answer = await self.client.change_on(
                     self.all_nodes[leader_id].address, request, CALL_S
                 )
             except (QuorumUnavailableError, OutcomeUnknownError, RequestRefusedError):

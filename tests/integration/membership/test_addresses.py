@@ -98,7 +98,7 @@ async def test_two_voters_find_each_other_when_the_one_that_is_behind_has_moved(
         # that looks for the leader may ask the one that was killed, and learn nothing of it.
         leader = members.all_nodes[leader_id].address
         writing = asyncio.ensure_future(
-            members.client.write_at(leader, set_config("2"), DEADLINE_S)
+            members.client.write_to(leader, set_config("2"), DEADLINE_S)
         )
 
         async def is_ahead() -> bool:

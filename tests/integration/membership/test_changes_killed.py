@@ -143,7 +143,7 @@ async def _asked(members: Members, leader_id: int, *, is_add: bool) -> m.Members
             cluster_id=cluster_id, voter=voter.key, timeout_ms=CHANGE_MS
         )
     try:
-        return await members.client.change_at(members.all_nodes[leader_id].address, request, CALL_S)
+        return await members.client.change_on(members.all_nodes[leader_id].address, request, CALL_S)
     except (OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError):
         return None
 

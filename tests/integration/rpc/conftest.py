@@ -13,10 +13,10 @@ import pytest
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ReplyToken
-from quorate.rpc.controller.servicer import ControllerService
+from quorate.rpc.controller.servicer import ControllerServicer
 from quorate.rpc.listener import GrpcListener
-from quorate.rpc.raft.servicer import RaftService
-from quorate.rpc.security.authorization import ANYBODY, Callers
+from quorate.rpc.raft.servicer import RaftServicer
+from quorate.rpc.security.authorization import ALLOW_ALL, CallerPolicy
 from tests.integration.transports import chosen, each_transport
 from tests.unit.raft import cores
 
@@ -65,7 +65,7 @@ class RaftByHand:
         self.requests.put_nowait(asked)
         return asked.token, asked.answer
 
-    def gone(self, token: ReplyToken) -> None:
+    def caller_disconnected(self, token: ReplyToken) -> None:
         self.abandoned.put_nowait(token)
 
     async def asked(self) -> Asked:
@@ -140,14 +140,14 @@ async def serve(
     host: str = HOST,
     who: m.ApiVersionsResponse = WHO,
     tls: TlsFiles | None = None,
-    callers: Callers = ANYBODY,
+    caller_policy: CallerPolicy = ALLOW_ALL,
     has_reflection: bool = False,
 ) -> Served:
     """Listen, as node 1 unless `who` says otherwise."""
     raft, controller = RaftByHand(), ControllerByHand()
     server = GrpcListener.serving(
-        (RaftService(raft, who, software_version="9"), ControllerService(controller)),
-        callers,
+        (RaftServicer(raft, who, software_version="9"), ControllerServicer(controller)),
+        caller_policy,
         has_reflection=has_reflection,
         transport=chosen(),
     )

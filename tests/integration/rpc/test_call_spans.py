@@ -12,10 +12,10 @@ from opentelemetry.trace import SpanKind
 
 from quorate.controller.topics.messages import DeleteTopicsReply
 from quorate.raft import messages as m
-from quorate.raft.api import CallFailure, SendRequest
+from quorate.raft.api import RequestFailure, SendRequest
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId
-from quorate.rpc.call_spans import ClientSpans, name_of_request, outcome_of, told_by_answer
+from quorate.rpc.call_spans import ClientSpans, name_of_request, outcome_of, response_attributes
 from quorate.rpc.channels import open_channel
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
@@ -170,7 +170,7 @@ async def test_what_follows_from_an_answer_belongs_to_nobodys_span(
     seen: list[object] = []
     told = caller.client._on_response
 
-    def watched(call: CallId, answer: m.PeerResponse | CallFailure) -> None:
+    def watched(call: CallId, answer: m.PeerResponse | RequestFailure) -> None:
         seen.append(tracing.current())
         told(call, answer)
 
@@ -225,7 +225,7 @@ async def test_a_voter_that_is_away_is_an_event_and_no_error(
 ) -> None:
     (port,) = free_ports(1)
     caller.client.send(SendRequest(CallId(1), peer(port), VOTE))
-    assert await caller.answer() == (1, CallFailure.DISCONNECTED)
+    assert await caller.answer() == (1, RequestFailure.DISCONNECTED)
     client = await ended(found, RAFT + "Vote", SpanKind.CLIENT)
     said = attributes_of(client)
     assert said["rpc.response.status_code"] == "UNAVAILABLE"
@@ -247,7 +247,7 @@ async def test_a_call_without_an_answer_in_time_ends_on_both_sides(
         await impatient.answer()
         impatient.send(served, VOTE)
         await served.raft.asked()
-        assert await impatient.answer() == (2, CallFailure.TIMED_OUT)
+        assert await impatient.answer() == (2, RequestFailure.TIMED_OUT)
     client = await ended(found, RAFT + "Vote", SpanKind.CLIENT)
     server = await ended(found, RAFT + "Vote", SpanKind.SERVER)
     assert attributes_of(client)["rpc.response.status_code"] == "DEADLINE_EXCEEDED"
@@ -279,7 +279,7 @@ async def test_what_a_server_cannot_answer_is_its_error(
 ) -> None:
     caller.send(served, VOTE)
     (await served.raft.asked()).answer.cancel()
-    assert await caller.answer() == (1, CallFailure.DISCONNECTED)
+    assert await caller.answer() == (1, RequestFailure.DISCONNECTED)
     server = await ended(found, RAFT + "Vote", SpanKind.SERVER)
     assert attributes_of(server)["error.type"] == "UNAVAILABLE"
     assert str(server.status.description).startswith("this controller cannot answer now")
@@ -339,7 +339,7 @@ async def test_requests_on_a_fetch_stream_are_recorded_as_often_as_asked(
     caller.send(served, fetch(11))
     await served.raft.asked()
     await served.server.stop()
-    assert (await caller.answer())[1] is CallFailure.DISCONNECTED
+    assert (await caller.answer())[1] is RequestFailure.DISCONNECTED
     assert [s.status.is_ok for s in found.named(RAFT + "Fetch")][1:] == [False]
 
 
@@ -408,7 +408,7 @@ def test_a_call_is_named_by_what_it_asks_of_whom(method: str, request_: Message,
 def test_the_error_of_a_write_is_that_of_its_first_result_that_has_one() -> None:
     result = controller_pb2.WriteResult
     response = controller_pb2.WriteResponse(results=[result(), result(error=41), result(error=7)])
-    told = told_by_answer(controller_pb2.WriteRequest(), response)
+    told = response_attributes(controller_pb2.WriteRequest(), response)
     assert told == {"kraft.error": "NOT_CONTROLLER"}
     assert outcome_of(told) == ": NOT_CONTROLLER"
     assert outcome_of({"kraft.error": "12345"}) == ": unknown"

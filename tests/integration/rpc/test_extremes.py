@@ -170,12 +170,12 @@ def test_a_new_voter_whose_versions_no_record_holds_is_not_appended() -> None:
         )
         update = cores.ask(core, request, now_ms=4_510, token=6)
         ((call, _),) = cores.calls(update).values()
-        answer: m.ApiVersionsResponse | api.CallFailure
+        answer: m.ApiVersionsResponse | api.RequestFailure
         try:
             assert isinstance(changed, pb.ApiVersionsResponse)
             answer = describe.api_versions_response(changed)
         except ValueError:
-            answer = api.CallFailure.TIMED_OUT
+            answer = api.RequestFailure.TIMED_OUT
         try:
             check(core, cores.answer(core, call, answer, now_ms=4_520))
         except Exception as error:

@@ -16,10 +16,10 @@ from quorate.raft.messages import ApiVersionsResponse
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, NodeId, ReplicaKey
 from quorate.rpc.channels import MESSAGE_BYTES_MAX
-from quorate.rpc.controller.servicer import ControllerService
+from quorate.rpc.controller.servicer import ControllerServicer
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.listener import GrpcListener
-from quorate.rpc.raft.servicer import RaftService
+from quorate.rpc.raft.servicer import RaftServicer
 from quorate.settings.transport import Transport
 from quorate.telemetry.logs import RepeatFilter
 from tests.integration.raw_http2 import (
@@ -44,8 +44,8 @@ def make() -> GrpcListener:
         kraft_version_min=0,
         kraft_version_max=1,
     )
-    raft = RaftService(None, who, software_version="9")  # type: ignore[arg-type]
-    controller = ControllerService(None)  # type: ignore[arg-type]
+    raft = RaftServicer(None, who, software_version="9")  # type: ignore[arg-type]
+    controller = ControllerServicer(None)  # type: ignore[arg-type]
     return GrpcListener.serving((raft, controller), has_reflection=True, transport=chosen())
 
 

@@ -20,7 +20,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, Offset, ReplicaKey, ReplyToken
 from quorate.records.voters import Endpoint
 from quorate.rpc.listener import GrpcListener
-from quorate.rpc.raft.servicer import RaftService
+from quorate.rpc.raft.servicer import RaftServicer
 from tests.integration.rpc.conftest import WHO
 from tests.integration.transports import chosen
 from tests.ports import HOST
@@ -80,7 +80,7 @@ class Peer:
         self.asked.set()
         return token, self.answers[token]
 
-    def gone(self, token: ReplyToken) -> None:
+    def caller_disconnected(self, token: ReplyToken) -> None:
         del self.answers[token]
 
     def step(self, event: api.Event, now_ms: int) -> None:
@@ -162,7 +162,7 @@ def deposed(peer: Peer) -> None:
     peer.step(api.RequestReceived(ReplyToken(1), request), NOW + 1)
 
 
-def versions(answer: m.ApiVersionsResponse | api.CallFailure) -> Step:
+def versions(answer: m.ApiVersionsResponse | api.RequestFailure) -> Step:
     def give(peer: Peer) -> None:
         (call,) = [s.call for s in peer.sent if isinstance(s.request, m.ApiVersionsRequest)]
         peer.step(api.ResponseReceived(call, answer), NOW + 1)
@@ -248,7 +248,7 @@ def of_add() -> Iterator[Row]:
     )
     yield Row(TIMED_OUT, R.VOTER_LAGGING, "has not fetched from this leader", ADD)
     yield Row(TIMED_OUT, R.VOTER_LAGGING, "records behind", ADD, lagging)
-    failed = versions(api.CallFailure.DISCONNECTED)
+    failed = versions(api.RequestFailure.DISCONNECTED)
     yield Row(
         TIMED_OUT, R.VOTER_UNREACHABLE, "does not answer ApiVersions", ADD, with_observer, failed
     )
@@ -321,7 +321,7 @@ ROWS: Final = [*of_add(), *of_remove(), *of_update()]
 async def test_a_refusal_arrives_with_code_reason_and_message(row: Row) -> None:
     peer = Peer(row.core(), row.now_ms)
     server = GrpcListener.serving(
-        (RaftService(peer, WHO, software_version="9"),),
+        (RaftServicer(peer, WHO, software_version="9"),),
         has_reflection=False,
         transport=chosen(),
     )
@@ -332,7 +332,7 @@ async def test_a_refusal_arrives_with_code_reason_and_message(row: Row) -> None:
             ControllerClient([(HOST, port)], transport=chosen()) as client,
             asyncio.timeout(WAIT_S),
         ):
-            call = asyncio.ensure_future(client.change_at((HOST, port), row.request, WAIT_S))
+            call = asyncio.ensure_future(client.change_on((HOST, port), row.request, WAIT_S))
             await peer.asked.wait()
             if row.then is not None:
                 row.then(peer)

@@ -12,7 +12,7 @@ import pytest
 
 from quorate.rpc.channels import make_server, open_channel
 from quorate.rpc.method_table import SMALL_BYTES_MAX
-from quorate.rpc.security.authorization import CallerInterceptor, Callers
+from quorate.rpc.security.authorization import CallerInterceptor, CallerPolicy
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.integration.transports import chosen
 from tests.unit.server.conftest import eventually
@@ -49,7 +49,7 @@ async def test_a_refused_call_keeps_nothing() -> None:
 
     handler = grpc.unary_unary_rpc_method_handler(call, bytes, bytes)
     service = grpc.method_handlers_generic_handler("quorate.test.Test", {"Call": handler})
-    guard = CallerInterceptor(Callers(have_names=True), {})
+    guard = CallerInterceptor(CallerPolicy(have_names=True), {})
     server = make_server((guard,), received_bytes_max=SMALL_BYTES_MAX, transport=chosen())
     server.add_generic_rpc_handlers((service,))
     port = server.add_insecure_port(f"{HOST}:0")

@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 
 from quorate.rpc.channels import open_channel
-from quorate.rpc.error_status import CallRefusal, refusal_of
+from quorate.rpc.error_status import ErrorStatus, error_info_of
 from tests.integration.rpc.conftest import WAIT_S
 from tests.integration.transports import chosen
 
@@ -31,10 +31,10 @@ async def calling(served: Served, stores: Stores, party: str) -> AsyncIterator[g
         yield channel
 
 
-async def refusal(call: Awaitable[object]) -> CallRefusal:
+async def refusal(call: Awaitable[object]) -> ErrorStatus:
     """How a call was refused."""
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await asyncio.wait_for(call, WAIT_S)
-    found = refusal_of(raised.value)
+    found = error_info_of(raised.value)
     assert found is not None
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.api.permissions import Access
-from quorate.rpc.security.authorization import Callers
+from quorate.rpc.security.authorization import CallerPolicy
 from tests.integration.rpc.conftest import Served, serve
 from tests.integration.security.identities import IDENTITIES, PARTIES, VOTER_IDS
 from tests.integration.security.stores import Stores
@@ -33,7 +33,7 @@ def stores(tmp_path: Path) -> Stores:
 async def guarded(stores: Stores) -> AsyncIterator[Served]:
     """A server of mutual TLS that lets everybody do what the lists say."""
     access = Access(IDENTITIES, frozenset({"User:CN=admin"}))
-    callers = Callers(access, is_voter=VOTER_IDS.__contains__)
-    one = await serve(tls=stores.files("controller"), callers=callers)
+    callers = CallerPolicy(access, is_voter=VOTER_IDS.__contains__)
+    one = await serve(tls=stores.files("controller"), caller_policy=callers)
     yield one
     await one.server.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from quorate.controller.authorization.authorizer import Operation
-from quorate.controller.authorization.config_authorizer import ListedIdentities
+from quorate.controller.authorization.config_authorizer import ConfigAuthorizer
 
 # Peers vote, brokers register, operators change the cluster, viewers look, readers get the log;
 # strangers have a certificate only.
@@ -22,7 +22,7 @@ PARTIES: Final = (
     "stranger",
 )
 VOTER_IDS: Final = frozenset({1, 2, 3})
-IDENTITIES: Final = ListedIdentities(
+IDENTITIES: Final = ConfigAuthorizer(
     frozenset({"User:CN=root"}),
     {
         Operation.QUORUM_ACTION: frozenset({"User:CN=peer", "User:CN=controller"}),

@@ -29,11 +29,11 @@ from quorate.records.voters import Endpoint
 from quorate.rpc.convert import controller as convert_controller
 from quorate.rpc.convert import raft as convert_raft
 from quorate.rpc.convert.membership import message_of
-from quorate.rpc.error_status import CallRefusal
+from quorate.rpc.error_status import ErrorStatus
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.method_table import RAFT, SMALL_BYTES_MAX
-from quorate.rpc.security.authorization import Callers, forwarding
+from quorate.rpc.security.authorization import CallerPolicy, forwarding
 from quorate.telemetry.logs import RepeatFilter
 from tests.certificates import COMMON_NAME, UNREADABLE
 from tests.integration.rpc.conftest import WAIT_S, serve
@@ -79,7 +79,7 @@ async def test_a_peer_may_vote_and_a_viewer_may_not(guarded: Served, stores: Sto
         (await guarded.raft.asked()).answer.set_result(granted)
         assert (await voting).vote_granted
     async with calling(guarded, stores, "viewer") as channel:
-        assert await refusal(raft_pb2_grpc.RaftStub(channel).Vote(request)) == CallRefusal(
+        assert await refusal(raft_pb2_grpc.RaftStub(channel).Vote(request)) == ErrorStatus(
             grpc.StatusCode.PERMISSION_DENIED,
             "NOT_AUTHORIZED",
             "User:CN=viewer may not call quorate.raft.v1.Raft/Vote: it needs QuorumAction on "
@@ -243,8 +243,8 @@ async def test_a_certificate_that_names_nobody_is_refused_without_a_traceback(
     # A client of ours would refuse its own certificate: this one is gRPC's.
     pem = stores.keystore("stranger").read_bytes()
     credentials = grpc.ssl_channel_credentials(stores.truststore.read_bytes(), pem, pem)
-    callers = Callers(Access(IDENTITIES)) if is_judged else Callers(have_names=True)
-    one = await serve(tls=stores.files("controller"), callers=callers)
+    callers = CallerPolicy(Access(IDENTITIES)) if is_judged else CallerPolicy(have_names=True)
+    one = await serve(tls=stores.files("controller"), caller_policy=callers)
     try:
         async with grpc.aio.secure_channel(f"127.0.0.1:{one.port}", credentials) as channel:
             stub = raft_pb2_grpc.RaftStub(channel)
@@ -295,8 +295,8 @@ async def test_a_request_by_its_own_method_needs_what_it_needs_in_an_envelope(
 
 
 async def test_reflection_is_for_those_who_may_describe(stores: Stores) -> None:
-    callers = Callers(Access(IDENTITIES))
-    one = await serve(tls=stores.files("controller"), callers=callers, has_reflection=True)
+    callers = CallerPolicy(Access(IDENTITIES))
+    one = await serve(tls=stores.files("controller"), caller_policy=callers, has_reflection=True)
     request = reflection_pb2.ServerReflectionRequest(list_services="")
     try:
         async with calling(one, stores, "viewer") as channel:

@@ -13,7 +13,7 @@ from quorate.controller.topics.messages import (
     NewTopic,
 )
 from quorate.raft import messages as m
-from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
+from quorate.raft.api import Peer, ProbeLeader, RequestFailure, SendRequest
 from quorate.raft.identity.peer_identity import ReplicaIdentity
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, CallId, Epoch, Millis, NodeId, Offset, TopicId
@@ -21,8 +21,8 @@ from quorate.rpc.channels import ChannelPool, open_channel
 from quorate.rpc.convert import controller as convert_controller
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
-from quorate.rpc.raft.transport import RaftClient
-from quorate.rpc.security.authorization import Callers
+from quorate.rpc.raft.transport import RaftTransport
+from quorate.rpc.security.authorization import CallerPolicy
 from quorate.rpc.security.tls import TlsFiles
 from tests.certificates import Authority
 from tests.integration.rpc.conftest import HOST, WAIT_S, Served, serve
@@ -54,9 +54,9 @@ class Peers:
 
     def __init__(self, served: Served, tls: TlsFiles) -> None:
         self._served = served
-        self.answers: asyncio.Queue[m.PeerResponse | CallFailure] = asyncio.Queue()
+        self.answers: asyncio.Queue[m.PeerResponse | RequestFailure] = asyncio.Queue()
         self.probes: asyncio.Queue[bool] = asyncio.Queue()
-        self.client = RaftClient(
+        self.client = RaftTransport(
             own=OWN,
             transport=chosen(),
             on_response=lambda _, answer: self.answers.put_nowait(answer),
@@ -82,7 +82,7 @@ class Peers:
     def vote(self) -> None:
         self.client.send(SendRequest(CallId(0), self.to, VOTE))
 
-    async def answered(self, high_watermark: int) -> m.PeerResponse | CallFailure:
+    async def answered(self, high_watermark: int) -> m.PeerResponse | RequestFailure:
         """Let the server answer the next Fetch; what the client got."""
         asked = await self._served.raft.asked()
         asked.answer.set_result(
@@ -121,7 +121,7 @@ async def test_a_listener_offers_its_new_certificate_to_new_connections(stores: 
 
 
 async def test_a_pool_opens_new_channels_and_drains_the_old_ones(stores: Stores) -> None:
-    one = await serve(tls=stores.files("controller"), callers=Callers(have_names=True))
+    one = await serve(tls=stores.files("controller"), caller_policy=CallerPolicy(have_names=True))
     pool = ChannelPool(stores.files("peer"), drain_s=WAIT_S, transport=chosen())
     message = convert_controller.write_request(CREATE)
 
@@ -201,7 +201,7 @@ async def test_what_no_retry_mends_is_said_once(
         for _ in range(3):
             peers.vote()
             failed = await asyncio.wait_for(peers.answers.get(), WAIT_S)
-            assert failed is CallFailure.DISCONNECTED
+            assert failed is RequestFailure.DISCONNECTED
         await peers.client.close()
         (record,) = [one for one in caplog.records if one.name == "quorate.rpc.raft.transport"]
         assert words in record.getMessage()

@@ -9,7 +9,7 @@ import grpc.aio
 import pytest
 
 from quorate.api.authorization_settings import STANDARD_AUTHORIZER
-from quorate.rpc.error_status import refusal_of
+from quorate.rpc.error_status import error_info_of
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from tests.integration.admin.sidecars import sidecar_of
@@ -48,7 +48,7 @@ async def refused(call: Awaitable[object]) -> str:
     """How a call was refused, on one line."""
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await call
-    refusal = refusal_of(raised.value)
+    refusal = error_info_of(raised.value)
     assert refusal is not None
     return f"{refusal.code.name} {refusal.reason}: {refusal.message}"
 

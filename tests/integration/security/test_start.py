@@ -8,7 +8,7 @@ import pytest
 
 from quorate.api.authorization_settings import STANDARD_AUTHORIZER
 from quorate.server.config import read_config
-from quorate.server.listeners import Certificates, Listeners
+from quorate.server.listeners import ListenerCertificates, Listeners
 from quorate.server.service import main_controller
 from tests.certificates import DAY, Leaf
 
@@ -37,7 +37,7 @@ def test_a_controller_that_its_own_lists_leave_out_is_warned_about(
     given = settings(stores) | {"authorizer.class.name": STANDARD_AUTHORIZER}
     for identity, warnings in (("controller", 0), ("somebody", 1)):
         config = read_config(given | {"super.users": f"User:CN={identity}"}, {})
-        Listeners(config, Certificates(config.listeners), lambda _: ())
+        Listeners(config, ListenerCertificates(config.listeners), lambda _: ())
         assert len(caplog.records) == warnings
     assert "calls its peers as User:CN=controller, which may not" in caplog.text
 
@@ -46,9 +46,9 @@ def test_callers_have_names_as_soon_as_there_is_tls(stores: Stores) -> None:
     plain = settings(stores) | {"listener.security.protocol.map": "GRPC_SSL:GRPC"}
     for given, have_names in ((settings(stores), True), (plain, False)):
         config = read_config(given, {})
-        listeners = Listeners(config, Certificates(config.listeners), lambda _: ())
+        listeners = Listeners(config, ListenerCertificates(config.listeners), lambda _: ())
         ((_, listener),) = listeners._open
-        assert listener._guard._callers.have_names is have_names
+        assert listener._guard._caller_policy.have_names is have_names
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Final, Never
 
 import pytest
 
-from quorate.api.admin_api import AdminError, Done, Prepared, PrepareStopRequest
+from quorate.api.admin_api import AdminError, ChangeResult, PrepareStopRequest, PrepareStopResult
 from quorate.controller.topics.messages import CreateTopicsReply
 from quorate.raft import messages as m
 from quorate.records.batch import iter_batches, read_records
 from quorate.records.errors import ErrorCode
 from quorate.records.field_limits import record_problem
 from quorate.records.metadata import decode_record
-from quorate.rpc.admin.servicer import AdminService, CallRecord
-from quorate.rpc.controller.servicer import ControllerService
+from quorate.rpc.admin.servicer import AdminServicer, CallRecord
+from quorate.rpc.controller.servicer import ControllerServicer
 from quorate.rpc.convert.membership import message_of
 from quorate.rpc.method_table import RAFT
-from quorate.rpc.raft.servicer import RaftService
+from quorate.rpc.raft.servicer import RaftServicer
 from tests.unit.raft import cores
 from tests.unit.rpc import extremes
 from tests.unit.server.conftest import eventually
@@ -75,7 +75,7 @@ class _Context:
 class _Sidecar:
     """A sidecar whose quorum takes no change, asked as the real one asks it."""
 
-    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> Done:
+    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> ChangeResult:
         assert timeout_s is None or timeout_s >= 0
         message_of(request, RAFT)
         raise AdminError("NO_LEADER", ErrorCode.NOT_LEADER_OR_FOLLOWER, "nobody leads")
@@ -83,7 +83,9 @@ class _Sidecar:
     async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse:
         raise AdminError("NO_LEADER", ErrorCode.NOT_LEADER_OR_FOLLOWER, "nobody leads")
 
-    async def prepare_stop(self, request: PrepareStopRequest, timeout_s: float | None) -> Prepared:
+    async def prepare_stop(
+        self, request: PrepareStopRequest, timeout_s: float | None
+    ) -> PrepareStopResult:
         del request, timeout_s
         raise AdminError("NO_LEADER", ErrorCode.NOT_LEADER_OR_FOLLOWER, "nobody leads")
 
@@ -94,7 +96,7 @@ async def _one(message: object) -> AsyncIterator[object]:
 
 async def _call(service: Any, method: str, message: Message) -> None:  # noqa: ANN401
     """One call, answered, refused, or given up because it waits for somebody else."""
-    handler = service.behaviour(service.descriptor.methods_by_name[method])
+    handler = service.handler_for(service.descriptor.methods_by_name[method])
 
     async def run() -> None:
         with contextlib.suppress(_Aborted):
@@ -136,7 +138,7 @@ async def _try_all(stack: Stack, service: Any, method: str, descriptor: Any) -> 
                 await _call(service, method, changed)
             except Exception as error:
                 raise AssertionError(f"{method} with {path}") from error
-            assert stack.driver.ending is None, f"{method} with {path} ended the controller"
+            assert stack.driver.exit_reason is None, f"{method} with {path} ended the controller"
 
 
 def _of(name: str) -> list[Any]:
@@ -157,7 +159,7 @@ async def test_no_request_for_metadata_ends_the_controller(
     stack = await open_stack()
     await stack.register()
     await stack.create("t")
-    await _try_all(stack, ControllerService(stack.application), method, descriptor)
+    await _try_all(stack, ControllerServicer(stack.application), method, descriptor)
     # The doors are so tight that no decision has to be given up.
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
     reply = await stack.create("afterwards")
@@ -176,7 +178,7 @@ async def test_no_request_of_a_peer_ends_the_leader(
     descriptor: Any,  # noqa: ANN401
 ) -> None:
     stack = await open_stack()
-    raft = RaftService(stack.driver, WHO, software_version="1")
+    raft = RaftServicer(stack.driver, WHO, software_version="1")
     await _try_all(stack, raft, method, descriptor)
     await stack.close()
     await open_stack()
@@ -189,7 +191,7 @@ async def test_the_sidecar_tells_of_every_call_in_few_words(
     descriptor: Any,  # noqa: ANN401
 ) -> None:
     records: list[CallRecord] = []
-    service = AdminService(_Sidecar(), records.append)
+    service = AdminServicer(_Sidecar(), records.append)
     await _try_all(await open_stack(), service, method, descriptor)
     assert {record.method for record in records} == {method}
     assert all(len(record.request) <= 10_000 for record in records)

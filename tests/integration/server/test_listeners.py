@@ -108,8 +108,8 @@ async def test_a_listener_that_ends_unasked_ends_this_life_of_the_controller(
         _, (_, local) = node._listeners._open
         await local._server.stop(None)
         await asyncio.wait_for(node.ended.wait(), WAIT_S)
-        assert node.ending is not None
-        assert node.ending.name == "UNHEARD"
+        assert node.exit_reason is not None
+        assert node.exit_reason.name == "UNHEARD"
 
 
 async def test_all_listeners_end_with_the_controller(config: ControllerConfig) -> None:

@@ -26,7 +26,7 @@ from quorate.rpc.channels import open_channel
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.server import no_leader_warning
 from quorate.server.config import read_config
-from quorate.server.driver.raft_driver import Ending
+from quorate.server.driver.raft_driver import ExitReason
 from quorate.server.node import Node
 from quorate.settings.properties import ConfigError
 from quorate.storage import layout
@@ -68,7 +68,7 @@ async def test_a_node_serves_until_it_is_asked_to_stop(properties: dict[str, str
         assert (states["leader"], epoch, values["global_topics"]) == (1.0, 1, 0)
         node.request_shutdown()
         await asyncio.wait_for(node.ended.wait(), WAIT_S)
-        assert node.ending is Ending.STOPPED
+        assert node.exit_reason is ExitReason.STOPPED
     finally:
         await node.stop()
         await health.stop()
@@ -82,9 +82,9 @@ async def test_a_node_that_found_damage_is_followed_by_another(
     await health.start(HOST, config.health_port)
     first, second = Node(config, health), Node(config, health)
     await first.start()
-    first.driver.damaged("a batch does not check")
+    first.driver.on_damage("a batch does not check")
     await asyncio.wait_for(first.ended.wait(), WAIT_S)
-    assert first.ending is Ending.DAMAGED
+    assert first.exit_reason is ExitReason.DAMAGED
     await first.stop()
     await second.start()
     try:
@@ -230,8 +230,8 @@ async def test_a_single_voter_without_space_goes_on_leading(properties: dict[str
     config = read_config(properties | {"metadata.log.free.bytes.min": no_disk_has}, {})
     async with running(config) as node:
         await asyncio.wait_for(until(config, READINESS), WAIT_S)
-        node._looks.room.look()
-        node._looks.room.look()
+        node._looks.free_space_monitor.check()
+        node._looks.free_space_monitor.check()
         server = (config.peers.bound.host, config.peers.bound.port)
         async with ControllerClient(
             [server], timeout_ms=WAIT_S * 1000, transport=chosen()
@@ -245,7 +245,7 @@ async def test_who_does_not_believe_its_leader_is_not_ready(
 ) -> None:
     """Rule `leader_contradiction`; what the core does not believe is tested with it."""
     hears = [True]
-    monkeypatch.setattr("quorate.raft.core.RaftCore.hears_leader", property(lambda _: hears[0]))
+    monkeypatch.setattr("quorate.raft.core.RaftCore.has_live_leader", property(lambda _: hears[0]))
     config = read_config(properties, {})
     async with running(config) as node:
         await asyncio.wait_for(until(config, READINESS), WAIT_S)
@@ -267,7 +267,7 @@ async def test_room_on_a_full_disk_is_measured_on(
         await asyncio.wait_for(until(config, READINESS), WAIT_S)
         node.driver.fail(OSError(errno.ENOSPC, "no space"))
         await asyncio.wait_for(node.ended.wait(), WAIT_S)
-        assert node.ending is Ending.DISK_FAILED
+        assert node.exit_reason is ExitReason.DISK_FAILED
         for free_bytes in (0, 1 << 40):
             seen = SimpleNamespace(free=free_bytes)
             monkeypatch.setattr("shutil.disk_usage", Mock(return_value=seen))

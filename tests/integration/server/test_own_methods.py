@@ -151,7 +151,7 @@ def alike(message: Any) -> Any:  # noqa: ANN401 - of any reply
 def message_of(request: Any) -> Any:  # noqa: ANN401 - of any request
     """A request as the message of its name."""
     message = getattr(pb, type(request).__name__)()
-    convert.put(message, request)
+    convert.fill_message(message, request)
     return message
 
 

@@ -23,10 +23,10 @@ from quorate.h2.name_resolver import RESOLVER
 from quorate.rpc.health import READINESS
 from quorate.server import advertised_host
 from quorate.server.config import read_config
-from quorate.server.listeners import Certificates
-from quorate.server.restart_backoff import Restarts
+from quorate.server.listeners import ListenerCertificates
+from quorate.server.restart_backoff import RestartBackoff
 from quorate.server.service import _serve, main_controller
-from quorate.server.state_machine import host_metadata
+from quorate.server.state_machine import make_metadata_state_machine
 from quorate.storage.directory_lock import DirectoryLock
 from tests.integration.lookups import hanging_lookups
 from tests.integration.server.test_node import is_serving, until
@@ -162,9 +162,14 @@ async def test_a_shortage_while_it_begins_is_waited_out(
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start_or_not)
-    monkeypatch.setattr(Restarts, "shortage_wait_s", lambda _: 0.0)
+    monkeypatch.setattr(RestartBackoff, "shortage_wait_s", lambda _: 0.0)
     config = read_config(properties, {})
-    work = _serve(config, Certificates(()), hosting=host_metadata, stops_with_stdin=False)
+    work = _serve(
+        config,
+        ListenerCertificates(()),
+        state_machine_factory=make_metadata_state_machine,
+        stops_with_stdin=False,
+    )
     serving = asyncio.ensure_future(work)
     try:
         await asyncio.wait_for(active(config, serving), WAIT_S)
@@ -205,7 +210,12 @@ async def test_the_hosts_of_listeners_are_resolved_beside_the_event_loop(
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     port = properties["listeners"].rpartition(":")[2]
     config = read_config(properties | {"listeners": f"GRPC://{own_host}:{port}"}, {})
-    work = _serve(config, Certificates(()), hosting=host_metadata, stops_with_stdin=False)
+    work = _serve(
+        config,
+        ListenerCertificates(()),
+        state_machine_factory=make_metadata_state_machine,
+        stops_with_stdin=False,
+    )
     serving = asyncio.ensure_future(work)
     try:
         await asyncio.wait_for(active(config, serving), WAIT_S)
@@ -235,7 +245,12 @@ async def test_a_controller_is_not_ready_before_its_advertised_host_resolves(
     port = properties["listeners"].rpartition(":")[2]
     own = {"advertised.listeners": f"GRPC://{own_host}:{port}"}
     config = read_config(properties | own, {})
-    work = _serve(config, Certificates(()), hosting=host_metadata, stops_with_stdin=False)
+    work = _serve(
+        config,
+        ListenerCertificates(()),
+        state_machine_factory=make_metadata_state_machine,
+        stops_with_stdin=False,
+    )
     serving = asyncio.ensure_future(work)
     try:
         await asyncio.wait_for(active(config, serving), WAIT_S)
@@ -263,7 +278,12 @@ async def test_health_and_metrics_are_on_both_families_where_no_host_is_given(
         "metrics.port": str(metrics_port),
     }
     config = read_config(properties | own, {})
-    work = _serve(config, Certificates(()), hosting=host_metadata, stops_with_stdin=False)
+    work = _serve(
+        config,
+        ListenerCertificates(()),
+        state_machine_factory=make_metadata_state_machine,
+        stops_with_stdin=False,
+    )
     serving = asyncio.ensure_future(work)
     try:
         await asyncio.wait_for(active(config, serving, host=HOST), WAIT_S)
@@ -281,7 +301,12 @@ async def test_a_stop_does_not_wait_for_the_lookup_of_a_listeners_host(
 ) -> None:
     caplog.set_level("INFO")
     config = read_config(properties | {"listeners": "GRPC://dead.example:9094"}, {})
-    work = _serve(config, Certificates(()), hosting=host_metadata, stops_with_stdin=False)
+    work = _serve(
+        config,
+        ListenerCertificates(()),
+        state_machine_factory=make_metadata_state_machine,
+        stops_with_stdin=False,
+    )
     with hanging_lookups(monkeypatch) as has_begun:
         serving = asyncio.ensure_future(work)
         await asyncio.to_thread(has_begun.wait, WAIT_S)

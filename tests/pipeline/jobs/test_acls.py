@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from quorate.pipeline.jobs import acls
-from quorate.pipeline.jobs.cached_rows import kept
+from quorate.pipeline.jobs.cached_rows import cache_typed_rows
 from quorate.records.ids import format_uuid
 from quorate.records.metadata import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from tests.pipeline.jobs import plain
@@ -34,7 +34,7 @@ def test_every_acl_from_its_creation_to_its_removal(spark: SparkSession) -> None
         last = plain.last_ms(history.entries)
         expected.append((*told(entry), *plain.interval(start, removed.get(acl_id), last)))
     frame = frame_of(spark, history.entries, shuffled=random.Random(history.seed))
-    found = acls.acl_history(kept(frame, *acls.ACL_RECORDS))
+    found = acls.acl_history(cache_typed_rows(frame, *acls.ACL_RECORDS))
     assert found.schema.simpleString() == acls.ACL_HISTORY_SCHEMA.simpleString()
     assert rows_of(found) == sorted(expected, key=repr), f"seed {history.seed}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.pipeline.jobs import brokers
-from quorate.pipeline.jobs.cached_rows import at_hand, kept, kept_rows
+from quorate.pipeline.jobs.cached_rows import at_hand, cache_rows, cache_typed_rows
 from quorate.records.metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def test_rows_of_the_types_and_the_last_timestamp_of_all(spark: SparkSession) -> None:
     config = ConfigRecord(resource_type=4, resource_name="1", name="a", value="b")
     entries = [Entry(0, START_MS, config), Entry(1, START_MS + 7, NoOpRecord())]
-    found = kept(frame_of(spark, entries), ConfigRecord, TopicRecord)
+    found = cache_typed_rows(frame_of(spark, entries), ConfigRecord, TopicRecord)
     assert found.columns == [
         "offset",
         "timestamp",
@@ -48,7 +48,9 @@ def test_a_log_ends_where_an_aborted_transaction_wrote_last(spark: SparkSession)
         Entry(3, START_MS + 9, AbortTransactionRecord(reason="no")),
     ]
     rows = rows_of(
-        kept(frame_of(spark, entries), ConfigRecord).select("offset", "timestamp", "record_type")
+        cache_typed_rows(frame_of(spark, entries), ConfigRecord).select(
+            "offset", "timestamp", "record_type"
+        )
     )
     assert rows == [(0, START_MS, "ConfigRecord"), (None, START_MS + 9, None)]
 
@@ -68,7 +70,7 @@ def test_a_job_finds_the_same_in_rows_that_were_kept(spark: SparkSession) -> Non
     whole = frame(spark, log.rows)
     values = {"flap_window_s": 60, "flap_count": 2}
     expected = brokers.tables(whole, values)
-    for name, table in brokers.tables(kept_rows(whole, brokers.RECORD_TYPES), values).items():
+    for name, table in brokers.tables(cache_rows(whole, brokers.RECORD_TYPES), values).items():
         assert rows_as_dicts(table) == rows_as_dicts(expected[name])
     assert [row["duration_ms"] for row in rows_as_dicts(expected["fencing"])] == [10_000, 5_000]
 
@@ -85,7 +87,7 @@ def test_an_aborted_transaction_leaves_nothing_and_another_one_its_records(
         Entry(4, START_MS, config),
         Entry(5, START_MS, AbortTransactionRecord(reason="no")),
     ]
-    found = kept(frame_of(spark, entries), ConfigRecord)
+    found = cache_typed_rows(frame_of(spark, entries), ConfigRecord)
     assert [row.offset for row in found.where("offset is not null").collect()] == [1]
 
 
@@ -94,11 +96,11 @@ def test_rows_of_a_snapshot_have_the_time_of_the_last_record_that_it_covers(
 ) -> None:
     log = Log(offset=50)
     log.snapshot([("TopicRecord", {"name": "a", "topicId": "x"})], taken_ms=60_000)
-    rows = kept(frame(spark, log.rows), TopicRecord).select("offset", "timestamp")
+    rows = cache_typed_rows(frame(spark, log.rows), TopicRecord).select("offset", "timestamp")
     assert [row["timestamp"] for row in rows_as_dicts(rows)] == [LOG_START_MS] * 2
     log.at_ms += 1000
     log.add("NoOpRecord", {})
-    later = kept(frame(spark, log.rows), TopicRecord).select("offset", "timestamp")
+    later = cache_typed_rows(frame(spark, log.rows), TopicRecord).select("offset", "timestamp")
     assert {row["offset"]: row["timestamp"] for row in rows_as_dicts(later)} == {
         49: LOG_START_MS,
         None: LOG_START_MS + 1000,
@@ -106,7 +108,7 @@ def test_rows_of_a_snapshot_have_the_time_of_the_last_record_that_it_covers(
 
 
 def test_of_no_rows_nothing_is_kept(spark: SparkSession) -> None:
-    found = kept(frame_of(spark, []), ConfigRecord).select("offset", "timestamp")
+    found = cache_typed_rows(frame_of(spark, []), ConfigRecord).select("offset", "timestamp")
     assert rows_of(found) == [(None, None)]
 
 

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from quorate.pipeline.jobs import configs
-from quorate.pipeline.jobs.cached_rows import kept
+from quorate.pipeline.jobs.cached_rows import cache_typed_rows
 from quorate.records.ids import TopicId
 from quorate.records.metadata import (
     ConfigRecord,
@@ -33,7 +33,7 @@ def shown(setting: plain.Setting, value: str | None) -> str | None:
 def test_every_value_of_every_config(spark: SparkSession) -> None:
     history = History(time.time_ns() % 1_000_000_000, 500)
     frame = frame_of(spark, history.entries, shuffled=random.Random(history.seed))
-    found = configs.config_history(kept(frame, *configs.CONFIG_RECORDS))
+    found = configs.config_history(cache_typed_rows(frame, *configs.CONFIG_RECORDS))
     last = plain.last_ms(history.entries)
     expected = [
         (
@@ -62,7 +62,7 @@ def test_a_topic_takes_its_configs_with_it_and_its_successor_has_none(spark: Spa
         set_it,
     )
     entries = [Entry(at, START_MS + at, record) for at, record in enumerate(records)]
-    rows = kept(frame_of(spark, entries), *configs.CONFIG_RECORDS)
+    rows = cache_typed_rows(frame_of(spark, entries), *configs.CONFIG_RECORDS)
     found = configs.config_history(rows).orderBy("start_offset").collect()
     assert [(row.end_offset, row.ended_by, row.previous_value) for row in found] == [
         (2, "topic removal", None),

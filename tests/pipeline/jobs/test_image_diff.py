@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from quorate.pipeline.jobs.log_position import Moment
+    from quorate.pipeline.jobs.log_position import LogPosition
     from tests.pipeline.jobs.images import Rows
 
 # How many columns of a table identify its rows.
@@ -83,7 +83,7 @@ def test_another_password_is_a_difference_that_tells_neither(spark: SparkSession
 
 @pytest.mark.parametrize(("begin", "end"), [(4000, 100), (moment(START_MS + 1), moment(START_MS))])
 def test_a_difference_does_not_run_backwards(
-    spark: SparkSession, begin: Moment, end: Moment
+    spark: SparkSession, begin: LogPosition, end: LogPosition
 ) -> None:
     log = frame_of(spark, [Entry(0, START_MS, NoOpRecord())])
     with pytest.raises(PipelineError, match=r"^--to: .* comes before --from, .*; exchange the two"):

@@ -203,7 +203,10 @@ def test_an_error_is_read_before_the_session_ends(
 
     monkeypatch.setattr(job_runner, "session", shared)
     monkeypatch.setattr(PySparkException, "__str__", words)
-    with pytest.raises(PipelineError, match=r"^--path: no such place$"), job_runner.opened(None):
+    with (
+        pytest.raises(PipelineError, match=r"^--path: no such place$"),
+        job_runner.job_session(None),
+    ):
         raise PySparkException("?")
 
 

@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from quorate.pipeline.jobs.log_position import comes_before, moment, worded
+from quorate.pipeline.jobs.log_position import comes_before, format_position, parse_position
 
 
 def test_an_offset_or_a_time() -> None:
-    assert moment("17") == 17
-    assert moment("2026-01-31T12:00:00Z") == datetime(2026, 1, 31, 12, tzinfo=UTC)
-    assert moment("2026-01-31 14:00:00+02:00") == datetime(2026, 1, 31, 12, tzinfo=UTC)
-    assert moment("2026-01-31T12:00") == datetime(2026, 1, 31, 12, tzinfo=UTC)
-    assert worded(17) == "offset 17"
-    assert worded(datetime(2026, 1, 31, tzinfo=UTC)) == "2026-01-31T00:00:00+00:00"
+    assert parse_position("17") == 17
+    assert parse_position("2026-01-31T12:00:00Z") == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert parse_position("2026-01-31 14:00:00+02:00") == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert parse_position("2026-01-31T12:00") == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert format_position(17) == "offset 17"
+    assert format_position(datetime(2026, 1, 31, tzinfo=UTC)) == "2026-01-31T00:00:00+00:00"
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,11 @@ def test_an_offset_or_a_time() -> None:
 )
 def test_anything_else_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="give an offset, or a time as 2026"):
-        moment(text)
+        parse_position(text)
 
 
 def test_an_offset_and_a_time_are_not_compared() -> None:
-    early, late = moment("2026-01-31T12:00"), moment("2026-01-31T12:00:01")
+    early, late = parse_position("2026-01-31T12:00"), parse_position("2026-01-31T12:00:01")
     assert comes_before(early, late)
     assert not comes_before(late, early)
     assert comes_before(3, 4)

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from quorate.pipeline.command import main
 from quorate.pipeline.jobs import job_runner
-from quorate.pipeline.jobs.observed_metrics import figures_of
+from quorate.pipeline.jobs.observed_metrics import observed_values
 from quorate.pipeline.jobs.registry import JOBS
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 def test_what_was_on_the_way_is_counted(spark: SparkSession) -> None:
     seen = Observation()
     spark.range(7).observe(seen, F.count_if(F.col("id") > 3).alias("high")).count()
-    assert figures_of(seen) == {"high": 3}
+    assert observed_values(seen) == {"high": 3}
 
 
 def test_without_anything_on_the_way_there_are_no_figures(spark: SparkSession) -> None:
     seen = Observation()
     nothing = spark.range(7).where("id > 7").observe(seen, F.count("*").alias("rows"))
     nothing.groupBy("id").count().persist().count()
-    assert figures_of(seen).get("rows", 0) == 0
+    assert observed_values(seen).get("rows", 0) == 0
 
 
 @pytest.mark.parametrize("words", [["image"], ["diff", "--from", "0"], ["elections"]])

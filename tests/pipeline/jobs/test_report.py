@@ -24,8 +24,8 @@ from quorate.pipeline.jobs import report as jobs_report
 from quorate.pipeline.jobs.job_runner import chosen_tables
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.report import report, run
-from quorate.pipeline.jobs.table_filters import narrowed, narrowing_of
-from quorate.pipeline.report.formatting import grouped
+from quorate.pipeline.jobs.table_filters import apply_filter, parse_filter
+from quorate.pipeline.report.formatting import format_int
 from quorate.pipeline.source import live_log
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionRecord, TopicRecord
@@ -79,7 +79,7 @@ def test_a_page_of_any_log_has_a_bounded_size_and_escapes_its_names(spark: Spark
     times = [datetime.fromtimestamp(entry.timestamp_ms / 1000, tz=UTC) for entry in entries]
     for name, end in (("from", min(times)), ("to", max(times))):
         assert f"<dt>{name}</dt><dd>{end:%Y-%m-%d %H:%M:%S} UTC" in text
-    assert f"<dt>records</dt><dd>{grouped(len(entries))}, the last at offset" in text
+    assert f"<dt>records</dt><dd>{format_int(len(entries))}, the last at offset" in text
 
 
 def test_voters_are_beside_each_other_where_there_are_several(spark: SparkSession) -> None:
@@ -221,8 +221,8 @@ def test_each_command_of_a_page_prints_a_table(
         (name,) = chosen_tables(job, asked)
         values = {option.name: getattr(asked, option.name) for option in job.options}
         table = module.tables(empty, values)[name]
-        narrowing = narrowing_of(asked, {name: module.SCHEMAS[name]})
-        assert narrowed(table, narrowing).columns == module.SCHEMAS[name].names
+        narrowing = parse_filter(asked, {name: module.SCHEMAS[name]})
+        assert apply_filter(table, narrowing).columns == module.SCHEMAS[name].names
 
 
 def test_a_wrong_path_is_told_by_name(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.jobs.spark_errors import what_was_said
+from quorate.pipeline.jobs.spark_errors import spark_error_message
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ NO_SOURCE = (
     ],
 )
 def test_the_sentence_is_found_in_a_traceback(said: str, sentence: str) -> None:
-    assert what_was_said(ValueError(said), sys.executable, "/the/lake") == sentence
+    assert spark_error_message(ValueError(said), sys.executable, "/the/lake") == sentence
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,16 @@ def test_the_sentence_is_found_in_a_traceback(said: str, sentence: str) -> None:
     ],
 )
 def test_a_place_that_cannot_be_written_is_named_with_the_remedy(said: str) -> None:
-    told = what_was_said(ValueError(f"{CALLING}\n: {said}\n\tat org.apache.hadoop.X"), "python")
+    told = spark_error_message(
+        ValueError(f"{CALLING}\n: {said}\n\tat org.apache.hadoop.X"), "python"
+    )
     assert told.startswith("/a/b/_spark_metadata cannot be made: let the user that runs Spark")
 
 
 def test_a_python_that_spark_cannot_start_is_named_with_the_remedy(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\n")
-    told = what_was_said(ValueError(NO_SOURCE), str(python))
+    told = spark_error_message(ValueError(NO_SOURCE), str(python))
     assert f" in the Python that it starts, {python}: " in told
     assert "Permission denied" in told
     assert "PYSPARK_PYTHON" in told
@@ -82,12 +84,12 @@ def test_a_python_without_the_package_says_so(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
     python.chmod(0o755)
-    told = what_was_said(ValueError(NO_SOURCE), str(python))
+    told = spark_error_message(ValueError(NO_SOURCE), str(python))
     assert f"{python}: ModuleNotFoundError: No module named 'pyspark_quorate'; let" in told
 
 
 def test_a_python_that_has_the_package_is_not_blamed_for_lacking_it() -> None:
-    told = what_was_said(ValueError(NO_SOURCE), sys.executable)
+    told = spark_error_message(ValueError(NO_SOURCE), sys.executable)
     assert f"{sys.executable}: it has the package here, but not for Spark; " in told
 
 
@@ -109,7 +111,7 @@ def test_a_full_disk_is_named_by_its_path(
 
     monkeypatch.setattr(shutil, "disk_usage", usage)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    told = what_was_said(ValueError(FULL), "python", str(tmp_path / "lake"))
+    told = spark_error_message(ValueError(FULL), "python", str(tmp_path / "lake"))
     where = f"{tmp_path}/{named.format(place=tmp_path)}"
     assert told.startswith(f"no space is left on the disk of {where}: free some, ")
     assert "TMPDIR" in told
@@ -118,12 +120,12 @@ def test_a_full_disk_is_named_by_its_path(
 def test_a_full_disk_that_a_task_met_is_told_from_the_stack_of_java(tmp_path: Path) -> None:
     error = ValueError("[STREAM_FAILED] Query [id = 1] terminated: Job aborted. SQLSTATE: XXKST")
     error._stackTrace = FULL  # type: ignore[attr-defined]
-    told = what_was_said(error, "python", str(tmp_path))
+    told = spark_error_message(error, "python", str(tmp_path))
     assert told.startswith("no space is left on the disk of ")
 
 
 def test_a_job_that_writes_nothing_has_filled_its_scratch(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(tempfile, "tempdir", str(tmp_path))
-        told = what_was_said(ValueError(FULL), "python")
+        told = spark_error_message(ValueError(FULL), "python")
     assert told.startswith(f"no space is left on the disk of {tmp_path}: ")

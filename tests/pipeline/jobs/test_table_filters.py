@@ -11,11 +11,11 @@ from pyspark.sql.types import IntegerType, MapType, StringType, StructField, Str
 
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.table_filters import (
-    Narrowing,
+    TableFilter,
+    apply_filter,
     check_condition,
     condition_told,
-    narrowed,
-    narrowing_of,
+    parse_filter,
 )
 
 if TYPE_CHECKING:
@@ -40,19 +40,19 @@ def values(table: DataFrame) -> list[tuple[object, ...]]:
 
 
 def test_without_flags_a_table_stays_as_it_is(table: DataFrame) -> None:
-    narrowing = narrowing_of(flags(), {"one": SCHEMA, "two": SCHEMA})
-    assert narrowing == Narrowing()
-    assert values(narrowed(table, narrowing)) == [(1, "b"), (2, None), (3, "b"), (4, "a")]
+    narrowing = parse_filter(flags(), {"one": SCHEMA, "two": SCHEMA})
+    assert narrowing == TableFilter()
+    assert values(apply_filter(table, narrowing)) == [(1, "b"), (2, None), (3, "b"), (4, "a")]
 
 
 def test_a_condition_may_name_what_is_not_shown(table: DataFrame) -> None:
-    narrowing = narrowing_of(flags(columns="end", where="epoch in (1, 4)"), {"one": SCHEMA})
-    assert values(narrowed(table, narrowing)) == [("b",), ("a",)]
+    narrowing = parse_filter(flags(columns="end", where="epoch in (1, 4)"), {"one": SCHEMA})
+    assert values(apply_filter(table, narrowing)) == [("b",), ("a",)]
 
 
 def test_columns_come_in_the_order_that_was_asked_for(table: DataFrame) -> None:
-    narrowing = narrowing_of(flags(columns="end, epoch", where="epoch = 4"), {"one": SCHEMA})
-    assert narrowed(table, narrowing).columns == ["end", "epoch"]
+    narrowing = parse_filter(flags(columns="end, epoch", where="epoch = 4"), {"one": SCHEMA})
+    assert apply_filter(table, narrowing).columns == ["end", "epoch"]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_columns_come_in_the_order_that_was_asked_for(table: DataFrame) -> None:
 def test_what_is_not_there_is_sorted_last_and_equals_by_all_columns(
     table: DataFrame, order_by: str, epochs: list[int]
 ) -> None:
-    narrowing = narrowing_of(flags(order_by=order_by), {"one": SCHEMA})
-    assert [row[0] for row in values(narrowed(table, narrowing))] == epochs
+    narrowing = parse_filter(flags(order_by=order_by), {"one": SCHEMA})
+    assert [row[0] for row in values(apply_filter(table, narrowing))] == epochs
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_what_a_table_does_not_have_is_told_with_what_it_has(
     asked: argparse.Namespace, words: str
 ) -> None:
     with pytest.raises(PipelineError, match=words):
-        narrowing_of(asked, {"one": SCHEMA})
+        parse_filter(asked, {"one": SCHEMA})
 
 
 def test_of_several_tables_one_has_to_be_named() -> None:
     with pytest.raises(PipelineError, match="--where: it is for one table: name --table one, two"):
-        narrowing_of(flags(where="epoch = 1"), {"one": SCHEMA, "two": SCHEMA})
+        parse_filter(flags(where="epoch = 1"), {"one": SCHEMA, "two": SCHEMA})
 
 
 @pytest.mark.parametrize("where", ["epoch =", "epoch", "nosuch(epoch)"])
@@ -90,7 +90,7 @@ def test_a_condition_that_spark_does_not_understand_is_one_line(
     table: DataFrame, where: str
 ) -> None:
     with pytest.raises(PipelineError, match=r"^--where: .*; the table has epoch, end$") as caught:
-        narrowed(table, Narrowing(where=where))
+        apply_filter(table, TableFilter(where=where))
     assert "\n" not in str(caught.value)
     assert "line 1" not in str(caught.value)
     assert len(str(caught.value)) < 300
@@ -102,7 +102,7 @@ def test_a_column_that_a_condition_misspells_is_named_before_a_row_is_read(
 ) -> None:
     words = f"--where: there is no column '{name}': the table has epoch, end"
     with pytest.raises(PipelineError, match=f"^{words}$"):
-        check_condition(spark, Narrowing(where=f"{name} > 3"), SCHEMA)
+        check_condition(spark, TableFilter(where=f"{name} > 3"), SCHEMA)
     # PySpark would log the error by itself, with the plan.
     assert capfd.readouterr().err == ""
 
@@ -122,12 +122,12 @@ def test_a_column_that_a_condition_misspells_is_named_before_a_row_is_read(
 def test_a_condition_that_fails_for_a_row_is_one_line_with_the_part_at_fault(
     table: DataFrame, where: str, words: str
 ) -> None:
-    narrowing = Narrowing(where=where)
+    narrowing = TableFilter(where=where)
     with (
         pytest.raises(PipelineError, match=f"^--where: {re.escape(words)}") as caught,
         condition_told(narrowing),
     ):
-        narrowed(table, narrowing).collect()
+        apply_filter(table, narrowing).collect()
     said = str(caught.value)
     assert "\n" not in said
     assert "SQLSTATE" not in said
@@ -135,10 +135,10 @@ def test_a_condition_that_fails_for_a_row_is_one_line_with_the_part_at_fault(
 
 
 def test_an_error_of_something_else_is_not_put_on_the_condition(table: DataFrame) -> None:
-    narrowing = Narrowing(where="epoch > 0")
+    narrowing = TableFilter(where="epoch > 0")
     broken = table.selectExpr("1 / (epoch - epoch) as ratio", "epoch", "end")
     with pytest.raises(ArithmeticException), condition_told(narrowing):
-        narrowed(broken, narrowing).collect()
+        apply_filter(broken, narrowing).collect()
 
 
 @pytest.mark.parametrize("name", [name for name, job in JOBS.items() if job.tables])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.jobs.transactions import effective
+from quorate.pipeline.jobs.transactions import committed_only
 from quorate.records.metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -39,5 +39,5 @@ RECORDS: dict[str, MetadataRecord] = {
 )
 def test_only_what_was_ended_takes_effect(spark: SparkSession, log: str, kept: list[int]) -> None:
     entries = [Entry(at, START_MS, RECORDS[mark]) for at, mark in enumerate(log)]
-    rows = effective(frame_of(spark, entries)).select("offset").collect()
+    rows = committed_only(frame_of(spark, entries)).select("offset").collect()
     assert sorted(row.offset for row in rows) == kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.pipeline.jobs import configs, features, membership
-from quorate.pipeline.jobs.cached_rows import kept_rows
+from quorate.pipeline.jobs.cached_rows import cache_rows
 from quorate.pipeline.report.change_section import (
     RECORD_TYPES,
     levels_now,
@@ -55,7 +55,7 @@ def a_log() -> Log:
 
 
 def rows(spark: SparkSession) -> DataFrame:
-    return kept_rows(frame(spark, a_log().rows), RECORD_TYPES)
+    return cache_rows(frame(spark, a_log().rows), RECORD_TYPES)
 
 
 def test_each_voter_has_a_lane_and_each_change_a_row(spark: SparkSession) -> None:
@@ -95,7 +95,7 @@ def test_features_and_configs_are_told_newest_first(spark: SparkSession) -> None
 def test_a_log_without_such_records_has_empty_tables(spark: SparkSession) -> None:
     log = Log()
     log.add("NoOpRecord", {})
-    kept = kept_rows(frame(spark, log.rows), RECORD_TYPES)
+    kept = cache_rows(frame(spark, log.rows), RECORD_TYPES)
     span = Span(utc(START_MS), utc(START_MS))
     levels = features.tables(kept, {})["features"]
     sections = (

@@ -10,11 +10,11 @@ from quorate.pipeline.report.formatting import (
     CELL_CHARACTERS_MAX,
     duration,
     escaped,
+    format_value,
     ids_listed,
     ids_named,
     share,
     size,
-    told,
 )
 
 
@@ -56,7 +56,7 @@ def test_values() -> None:
     ]
     at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     values: tuple[object, ...] = (None, True, 1234, [1, 2], [], at, "x")
-    assert [told(value) for value in values] == [
+    assert [format_value(value) for value in values] == [
         "-",
         "yes",
         "1\u202f234",

@@ -15,9 +15,9 @@ def test_the_first_rows_and_how_many_there_are(spark: SparkSession) -> None:
     table = spark.range(100)
     few = top(table, 10, table["id"].desc())
     assert [row.id for row in few.rows] == list(range(99, 89, -1))
-    assert (few.row_count, few.left_out) == (100, " (90 shorter ones are left out)")
+    assert (few.row_count, few.omitted_note) == (100, " (90 shorter ones are left out)")
     every = top(table, 101, "id")
-    assert (len(every.rows), every.row_count, every.left_out) == (100, 100, "")
+    assert (len(every.rows), every.row_count, every.omitted_note) == (100, 100, "")
 
 
 def test_ids_and_moments(spark: SparkSession) -> None:

@@ -160,7 +160,7 @@ def test_a_damaged_checkpoint_is_told_and_batches_have_to_do(tmp_path: Path) -> 
     assert any(f"epoch {is_now} " in each and f"epoch {was}" in each for each in reasons)
     assert next(row for row in found if row["offset"] == first)["leader_epoch"] in {None, was}
     followed = DirectoryLog(parse_options({"path": str(log.root)}))
-    assert followed.ends() == (0, log.offset)
+    assert followed.offsets() == (0, log.offset)
 
 
 def test_a_stream_remembers_no_epoch_that_is_flipped(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_time_before_the_log_stands_for_where_it_begins(tmp_path: Path) -> Non
 def test_a_snapshot_that_is_gone_is_named(tmp_path: Path) -> None:
     log = small_log(tmp_path / "c")
     with pytest.raises(OptionError, match=r"^path: snapshot 11-1 is gone"):
-        followed(log.root).parts("11-1", 11, 21)
+        followed(log.root).partitions("11-1", 11, 21)
 
 
 def test_of_several_voters_the_log_comes_once_and_as_far_as_most_agree(tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_of_several_voters_the_log_comes_once_and_as_far_as_most_agree(tmp_path:
         (log.directory / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
     path = ",".join(str(tmp_path / str(node)) for node in (1, 2, 3))
     log_of_three = followed(path)
-    assert log_of_three.ends() == (0, 7)
-    splits, _ = log_of_three.parts(None, 0, 7)
+    assert log_of_three.offsets() == (0, 7)
+    splits, _ = log_of_three.partitions(None, 0, 7)
     assert {split.source_node for split in splits} == {2}
 
 
@@ -88,8 +88,8 @@ def test_a_log_of_which_a_part_cannot_be_opened_is_not_followed(
     monkeypatch.setattr(OsFileSystem, "open", opened)
     for closed in sorted(log.directory.glob("0*")):
         with pytest.raises(UnreadError, match=rf"^{closed}: byte 0: cannot be opened: Too many"):
-            followed(log.root).ends()
-        assert followed(log.root, failOnDataLoss="false").ends()[1] <= 21
+            followed(log.root).offsets()
+        assert followed(log.root, failOnDataLoss="false").offsets()[1] <= 21
 
 
 def test_a_stream_begins_at_no_time_that_cannot_be_looked_up(
@@ -113,15 +113,15 @@ def test_records_that_go_between_two_looks_are_missed(tmp_path: Path) -> None:
     log.write([partition(0)] * 9)
     log.snapshot(52, [topic(1)], epoch=3)
     with pytest.raises(UnreadError, match=r"^offsets 30 to 49 are gone .*failOnDataLoss"):
-        followed(log.root).parts(None, 30, 60)
+        followed(log.root).partitions(None, 30, 60)
     patient = followed(log.root, failOnDataLoss="false")
-    splits, _ = patient.parts(None, 30, 60)
+    splits, _ = patient.partitions(None, 30, 60)
     assert [(split.snapshot_offset, split.low) for split in splits] == [(51, -1), (None, 52)]
     # The snapshot comes with the next batch, which begins below the log.
-    assert patient.parts(None, 30, 40) == ([], ())
+    assert patient.partitions(None, 30, 40) == ([], ())
     log.file.unlink()
     with pytest.raises(UnreadError, match=r"^offsets 30 to 59 are gone "):
-        followed(log.root).parts(None, 30, 60)
+        followed(log.root).partitions(None, 30, 60)
 
 
 def test_a_live_quorum_gives_nothing_that_is_uncommitted() -> None:
@@ -132,14 +132,14 @@ def test_a_live_quorum_gives_nothing_that_is_uncommitted() -> None:
 
 def offsets_of(log: DirectoryLog, low: int, high: int) -> list[tuple[int | None, int]]:
     """The offsets that the tasks for a range give, with the node of each."""
-    splits, _ = log.parts(None, low, high)
+    splits, _ = log.partitions(None, low, high)
     found: list[tuple[int | None, int]] = []
     for split in splits:
         for run in read_split(split):
             assert isinstance(run, BatchRun)
             bases = run.field("base_offset").tolist()
             found += [
-                (split.source_node, offset) for offset in bases if split.wants(offset, offset)
+                (split.source_node, offset) for offset in bases if split.overlaps(offset, offset)
             ]
     return found
 
@@ -148,12 +148,12 @@ def test_of_several_directories_the_one_that_holds_the_most_is_read(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     short, long = voters(tmp_path)
-    assert followed(short.root).ends() == (12, 21)
+    assert followed(short.root).offsets() == (12, 21)
     for paths in (paths_of(short, long), paths_of(long, short)):
         caplog.clear()
         log = followed(paths)
         assert log.beginning() == (None, 0)
-        assert log.ends() == (0, 21)
+        assert log.offsets() == (0, 21)
         assert offsets_of(log, 0, 21) == [(2, offset) for offset in range(21)]
         assert [log.epoch_before(offset) for offset in (0, 5, 21)] == [None, 1, 1]
         assert caplog.messages == [
@@ -164,7 +164,7 @@ def test_of_several_directories_the_one_that_holds_the_most_is_read(
         assert moment.beginning() == (None, 5)
         snapshot = followed(paths, startingOffsets="snapshot")
         assert snapshot.beginning() == ("12-1", 12)
-        splits, _ = snapshot.parts("12-1", 12, 21)
+        splits, _ = snapshot.partitions("12-1", 12, 21)
         assert [split.source_node for split in splits] == [1, 2]
 
 
@@ -174,7 +174,7 @@ def test_what_one_directory_lacks_is_read_from_another(tmp_path: Path) -> None:
     _, position, _ = long.positions[15]
     long.file.write_bytes(long.file.read_bytes()[:position])
     log = followed(paths_of(short, third, long))
-    assert log.ends() == (0, 21)
+    assert log.offsets() == (0, 21)
     expected = [(2 if offset < 15 else 1, offset) for offset in range(21)]
     assert offsets_of(log, 0, 21) == expected
     assert offsets_of(log, 7, 18) == expected[7:18]
@@ -193,7 +193,7 @@ def test_a_directory_is_kept_until_it_lacks_the_next_record(
     log = followed(paths_of(*logs))
     for each in (two, three):
         each.write([partition(9)])
-    assert log.ends() == (0, 10)
+    assert log.offsets() == (0, 10)
     assert offsets_of(log, 0, 9) == [(2, 0)]
     one.write([partition(9)])
     for each in (one, three):
@@ -216,10 +216,10 @@ def test_a_snapshot_of_any_directory_will_do(tmp_path: Path) -> None:
     short, long = voters(tmp_path)
     log = followed(paths_of(short, long))
     assert offsets_of(log, 20, 21) == [(2, 20)]
-    splits, _ = log.parts("12-1", 12, 12)
+    splits, _ = log.partitions("12-1", 12, 12)
     assert [split.source_node for split in splits] == [1]
     with pytest.raises(OptionError, match=r"^path: snapshot 11-1 is gone from "):
-        log.parts("11-1", 11, 21)
+        log.partitions("11-1", 11, 21)
 
 
 def test_of_uncommitted_logs_the_furthest_is_read_whichever_comes_first(tmp_path: Path) -> None:
@@ -227,8 +227,8 @@ def test_of_uncommitted_logs_the_furthest_is_read_whichever_comes_first(tmp_path
     long.write([partition(21)])
     for paths in (paths_of(short, long), paths_of(long, short)):
         log = followed(paths, isolation="read_uncommitted")
-        assert log.ends() == (0, 22)
-        assert followed(paths).ends() == (0, 21)
+        assert log.offsets() == (0, 22)
+        assert followed(paths).offsets() == (0, 21)
 
 
 def test_a_stream_begins_at_no_offset_behind_the_end(tmp_path: Path) -> None:

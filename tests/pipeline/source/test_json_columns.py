@@ -10,7 +10,7 @@ import pytest
 from quorate.pipeline.source.json_columns import json_strings
 from quorate.pipeline.source.row_reader import payload_of
 from quorate.records.codec.schema import schema_of
-from quorate.records.columnar.reader import read_columns
+from quorate.records.columnar.reader import decode_columns
 from quorate.records.ids import TopicId
 from quorate.records.metadata import (
     ClientQuotaRecord,
@@ -33,7 +33,7 @@ def texts(shape: type, version: int, values: Sequence[bytes]) -> list[str | None
     """What columns make of records of one size."""
     rows = np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1)[:, FRAME_BYTES:]
     found: list[str | None] = [None] * len(values)
-    for within, columns in read_columns(shape, version, rows):
+    for within, columns in decode_columns(shape, version, rows):
         made = json_strings(columns, schema_of(shape).body, version, len(within))
         for at, text in zip(within, made.to_pylist(), strict=True):
             found[at] = text

@@ -115,7 +115,7 @@ def follow(*logs: LogWriter, **options: str) -> DirectoryLog:
 
 def given(log: DirectoryLog, low: int, high: int) -> list[int]:
     """The offsets that a stream's batch gives; UnreadError as its tasks raise it."""
-    splits, _ = log.parts(None, low, high)
+    splits, _ = log.partitions(None, low, high)
     found = []
     for split in splits:
         for part, batches in read_mended(split):
@@ -124,7 +124,7 @@ def given(log: DirectoryLog, low: int, high: int) -> list[int]:
                     check_read([batch])
                 else:
                     bases = batch.field("base_offset").tolist()
-                    found += [offset for offset in bases if part.wants(offset, offset)]
+                    found += [offset for offset in bases if part.overlaps(offset, offset)]
     return found
 
 
@@ -151,7 +151,7 @@ def test_a_segment_that_cannot_be_opened_is_read_elsewhere(
     logs = three_voters(tmp_path)
     closed.add(str(logs[node - 1].directory / segment_name(base)))
     log = follow(*logs)
-    assert log.ends() == (0, 30)
+    assert log.offsets() == (0, 30)
     assert given(log, 0, 30) == list(range(30))
     found = rows(paths_of(*logs), **MERGED)
     assert offsets(found) == list(range(30))
@@ -178,7 +178,7 @@ def test_a_stream_does_not_wait_for_a_last_segment_that_cannot_be_opened(
     logs = three_voters(tmp_path)[:2]
     closed.add(str(logs[1].directory / segment_name(20)))
     with pytest.raises(UnreadError, match=r"cannot be opened"):
-        follow(*logs).ends()
+        follow(*logs).offsets()
 
 
 def test_a_snapshot_that_cannot_be_opened_stops_no_stream_that_has_the_records(
@@ -186,9 +186,9 @@ def test_a_snapshot_that_cannot_be_opened_stops_no_stream_that_has_the_records(
 ) -> None:
     logs = three_voters(tmp_path)
     closed.add(str(logs[0].snapshot(15, [topic(1)])))
-    assert follow(*logs).ends() == (0, 30)
+    assert follow(*logs).offsets() == (0, 30)
     with pytest.raises(UnreadError, match=r"\.checkpoint: byte 0: cannot be opened"):
-        follow(logs[0]).ends()
+        follow(logs[0]).offsets()
 
 
 def spoiled(path: Path, how: str) -> None:
@@ -220,7 +220,7 @@ def test_a_damaged_snapshot_is_read_from_another_directory(
     log = follow(*twins)
     name, low = log.beginning()
     assert (name, low) == ("12-1", 12)
-    splits, _ = log.parts(name, low, 21)
+    splits, _ = log.partitions(name, low, 21)
     assert {split.source_node for split in splits if split.snapshot_offset} == {4 - number}
 
 

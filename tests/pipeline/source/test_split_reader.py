@@ -13,7 +13,7 @@ from quorate.pipeline.source import options
 from quorate.pipeline.source.batch_plan import plan_batch
 from quorate.pipeline.source.options import OptionError, parse_options
 from quorate.pipeline.source.split_reader import _SplitReader, read_split
-from quorate.records.batch import stamp
+from quorate.records.batch import restamp
 from quorate.records.columnar.batch_run import BatchRun
 from tests.pipeline.source.logs import (
     LogWriter,
@@ -197,7 +197,7 @@ def test_damage_below_what_is_asked_for_is_not_told_again(tmp_path: Path) -> Non
 def test_a_file_of_another_partition_is_told(tmp_path: Path) -> None:
     log = long_log(tmp_path / "c")
     foreign = b"".join(
-        stamp(log.file.read_bytes()[: log.positions[7][1] - log.positions[6][1]], offset, 1)
+        restamp(log.file.read_bytes()[: log.positions[7][1] - log.positions[6][1]], offset, 1)
         for offset in (7000, 7003)
     )
     log.file.write_bytes(foreign)
@@ -235,7 +235,7 @@ def test_an_epoch_that_rises_without_its_leader_is_told(tmp_path: Path) -> None:
     file, position, first = log.positions[3]
     data = file.read_bytes()
     size = log.positions[4][1] - position
-    moved = stamp(data[position : position + size], first, 9)
+    moved = restamp(data[position : position + size], first, 9)
     file.write_bytes(data[:position] + moved + data[position + size :])
     found = rows(log.root)
     assert offsets(found) == list(range(log.offset))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.pipeline.source.splits import Split, boundaries, packed
+from quorate.pipeline.source.splits import Split, boundaries, pack_splits
 from tests.pipeline.source.logs import LogWriter, partition
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def test_a_batch_whose_offset_cannot_stand_there_is_no_boundary(tmp_path: Path) 
 
 def test_small_splits_share_a_task() -> None:
     splits = [Split("f", None, 0, size, None, None, 0, 9) for size in (10, 20, 80, 100, 5, 5)]
-    sizes = [[split.end for split in pack] for pack in packed(splits, 100)]
+    sizes = [[split.end for split in pack] for pack in pack_splits(splits, 100)]
     assert sizes == [[10, 20], [80], [100], [5, 5]]
-    assert packed([], 100) == []
+    assert pack_splits([], 100) == []
     empty = replace(splits[0], end=0)
-    assert packed([empty], 100) == [[empty]]
+    assert pack_splits([empty], 100) == [[empty]]
 
 
 def test_a_file_that_cannot_be_read_is_left_whole(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from quorate.pipeline.source.struct_columns import struct_array, uuid_strings
 from quorate.records.codec.schema import schema_of
-from quorate.records.columnar.reader import read_columns
+from quorate.records.columnar.reader import decode_columns
 from quorate.records.ids import format_uuid
 from quorate.records.metadata import PartitionRecord, RegisterBrokerRecord, encode_record
 from tests.pipeline.source.logs import partition
@@ -23,7 +23,7 @@ def test_uuids_are_spelt_as_kafka_does() -> None:
 def test_lists_keep_to_their_rows() -> None:
     values = [partition(number, (number, number + 1)) for number in range(5)]
     rows = np.frombuffer(b"".join(values), np.uint8).reshape(5, -1)[:, 3:]
-    ((_, columns),) = read_columns(PartitionRecord, 1, rows)
+    ((_, columns),) = decode_columns(PartitionRecord, 1, rows)
     array = struct_array(columns, schema_of(PartitionRecord).body, 5)
     array.validate(full=True)
     assert array.field("replicas").to_pylist() == [[n, n + 1] for n in range(5)]
@@ -52,7 +52,7 @@ def test_structures_in_lists_keep_to_their_rows() -> None:
         for number in range(3)
     ]
     rows = np.frombuffer(b"".join(values), np.uint8).reshape(3, -1)[:, 3:]
-    ((_, columns),) = read_columns(RegisterBrokerRecord, 0, rows)
+    ((_, columns),) = decode_columns(RegisterBrokerRecord, 0, rows)
     array = struct_array(columns, schema_of(RegisterBrokerRecord).body, 3)
     array.validate(full=True)
     told = [

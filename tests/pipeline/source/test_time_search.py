@@ -18,7 +18,7 @@ from quorate.pipeline.source.time_search import (
     stretches,
 )
 from quorate.records.batch import encode_batch, read_header
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quorate.records.batch import BatchHeader
 
 
-@value
+@value_type
 class Listed:
     """A log of batches of one record each; marks are offsets."""
 

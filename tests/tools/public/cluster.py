@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from quorate.autojoin import annotations as notes
-from quorate.autojoin.actions import NextStep, Wait, Waiting
-from quorate.autojoin.annotations import Condition, memory_text
-from quorate.autojoin.bootstrap_record import BootstrapRecord, data_of, record_name
+from quorate.autojoin.actions import Decision, Wait, WaitReason
+from quorate.autojoin.annotations import Condition, encode_state
+from quorate.autojoin.bootstrap_record import BootstrapRecord, encode_record, record_name
 from quorate.autojoin.reconciler import Cluster
-from quorate.autojoin.state import Memory
+from quorate.autojoin.state import PersistedState
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP
 from tests.tools.public.syntax import PART, ROOT, forwarded, texts
@@ -33,21 +33,23 @@ def kubernetes() -> Iterator[str]:
     """Annotations, labels, objects, conditions, and reasons of Events."""
     key = ReplicaKey(NodeId(1), DirectoryId(b"\1" * 16))
     yield from (f"annotation or label: {name}" for name in texts("quorate/[a-z-]+"))
-    yield from (f"key of quorate/memory: {name}" for name in json.loads(memory_text(Memory())))
+    yield from (
+        f"key of quorate/memory: {name}" for name in json.loads(encode_state(PersistedState()))
+    )
     yield from (f"condition: {kind}" for kind in (notes.HEALTHY, notes.IN_STEP))
     condition = Condition(notes.HEALTHY, status=True, reason="", message="", since="")
     yield from (f"key of quorate/conditions: {name}" for name in condition.as_json())
-    for reason in forwarded(Cluster.event.__name__, 0):
+    for reason in forwarded(Cluster.post_event.__name__, 0):
         if reason[0].isupper():
             yield f"reason of an Event: {reason}"
     for reason in forwarded(notes.unknown.__name__, 1):
         yield f"reason of a condition: {reason}"
-    rest = NextStep(Wait(Waiting.IN_STEP, ""), (), Memory())
+    rest = Decision(Wait(WaitReason.IN_STEP, ""), (), PersistedState())
     for each in notes.conditions_of(rest, {}, has_leader=True, now=""):
         yield f"reason of a condition: {each.reason}"
     yield from (f"service of health checks: {name}" for name in (LIVENESS, READINESS, STARTUP))
     yield f"ConfigMap {record_name('STATEFULSET')}"
-    for name in data_of(BootstrapRecord(ClusterId("c"), key)):
+    for name in encode_record(BootstrapRecord(ClusterId("c"), key)):
         yield f"ConfigMap {record_name('STATEFULSET')}: {name}"
     # The Lease of the StatefulSet.
     yield from (f"object {name}" for name in texts(rf"{re.escape(PART)}-autojoin"))

@@ -32,13 +32,13 @@ from quorate.storage import layout
 from quorate.storage.disaster_recovery import backup_file
 from quorate.storage.disaster_recovery.backup_file import Manifest, encode_manifest
 from quorate.storage.disaster_recovery.recovery_plan import (
-    RescueKind,
-    RescuePlan,
-    Witness,
+    ConsultedLog,
+    RecoveryKind,
+    RecoveryPlan,
     encode_plan,
 )
 from quorate.storage.flushed_end import FlushedEnd, encode_slot
-from quorate.storage.healing import Healing, encode_healing
+from quorate.storage.healing import HealingState, encode_healing
 from quorate.storage.meta_properties import MetaProperties, encode_meta, ensure_partition_metadata
 from quorate.storage.pod_domain import PodDomain
 from quorate.storage.quorum_state import encode_quorum_state
@@ -82,13 +82,13 @@ def on_disk() -> Iterator[str]:
     yield f"{layout.POD_DOMAIN}: {PodDomain(pod='POD', service='SERVICE', namespace='NAMESPACE')}"
     yield from (f"backup: {name}" for name in (backup_file.MANIFEST, backup_file.CHECKSUMS))
     yield f"backup: format {backup_file.FORMAT}"
-    yield from (f"rescue record: kind {kind.value}" for kind in RescueKind)
+    yield from (f"rescue record: kind {kind.value}" for kind in RecoveryKind)
 
 
 def _contents() -> dict[str, bytes]:
     state = ElectionState(Epoch(1), NodeId(1), _KEY)
-    plan = RescuePlan(
-        kind=RescueKind.RECOVER,
+    plan = RecoveryPlan(
+        kind=RecoveryKind.RECOVER,
         started_ms=1,
         before=_META,
         after=_META,
@@ -96,7 +96,7 @@ def _contents() -> dict[str, bytes]:
         epoch=Epoch(2),
         endpoints=_ENDPOINTS,
         voters_before=_VOTERS,
-        witnesses=(Witness(source="", key=_KEY, epoch=Epoch(1), end=_END, highest_end=_END),),
+        witnesses=(ConsultedLog(source="", key=_KEY, epoch=Epoch(1), end=_END, highest_end=_END),),
     )
     rival = Rival(leader_id=NodeId(1), epoch=Epoch(1), host="host", port=9094)
     manifest = Manifest(
@@ -108,7 +108,7 @@ def _contents() -> dict[str, bytes]:
         )
         for version in (0, 1)
     } | {
-        layout.HEALING: encode_healing(Healing(_END, (_KEY,))),
+        layout.HEALING: encode_healing(HealingState(_END, (_KEY,))),
         layout.RESCUE: encode_plan(plan),
         layout.RIVAL: encode_rival(RememberedRival(_META, rival)),
         f"backup: {backup_file.MANIFEST}": encode_manifest(manifest),

@@ -7,32 +7,32 @@ import re
 from typing import TYPE_CHECKING, Final, get_args
 
 from quorate.admin.call_log import CallLog
-from quorate.autojoin.actions import Action, StepCause, Wait, Waiting
+from quorate.autojoin.actions import Action, StepCause, Wait, WaitReason
 from quorate.autojoin.metrics import OUTCOMES, Meters
-from quorate.autojoin.reconcile_spans import Story
+from quorate.autojoin.reconcile_spans import ReconcileSpans
 from quorate.cli.main import COMMANDS, make_parser
 from quorate.controller.authorization.authorizer import Operation, ResourceKind
 from quorate.raft.messages import ChangeKind, Reason, VoteRefusal
 from quorate.raft.roles import TRANSITIONS
-from quorate.raft.trace_events import Cause, NoteKind
-from quorate.server.driver.raft_driver import Ending
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
+from quorate.server.driver.raft_driver import ExitReason
 from quorate.server.metrics.definitions import CONTROLLER_METERS
-from quorate.server.tracing.span_factory import SpanMaker
+from quorate.server.tracing.span_factory import SpanFactory
 from quorate.settings.environment import EVERY_SETTING, environment_name
 from quorate.settings.listeners import SecurityProtocol
 from quorate.settings.tls import ClientAuth
 from quorate.settings.transport import Transport
-from quorate.storage.disaster_recovery.recovery_plan import RescueKind
+from quorate.storage.disaster_recovery.recovery_plan import RecoveryKind
 from quorate.telemetry import tracing
 from quorate.telemetry.logs import LEFT_OUT, REPEATS, TOPIC, LogFormat
-from quorate.telemetry.metrics import PROCESS_METERS, Readings, process_readings
+from quorate.telemetry.metrics import PROCESS_METERS, CallbackCollector, process_readings
 from tests.tools.public.syntax import ROOT, calls, forwarded, keys_of, modules, text_of, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from enum import Enum
 
-    from quorate.telemetry.metrics import Meter
+    from quorate.telemetry.metrics import MetricDefinition
 
 # OpenTelemetry's own names, and events that have a dot.
 _TRACE_PREFIXES: Final = (
@@ -100,14 +100,14 @@ def metrics() -> Iterator[str]:
             names: tuple[str, ...] = getattr(collector, "_labelnames", ())
             for family in collector.collect() if names else ():
                 yield f"{process}: {family.name} {family.type} by {', '.join(names)}"
-    for name, place in ((Readings.__name__, 1), (process_readings.__name__, 0)):
+    for name, place in ((CallbackCollector.__name__, 1), (process_readings.__name__, 0)):
         for module, call in calls(name):
             for key in keys_of(module, call.args[place]):
                 yield f"label of a process: {key}"
     yield from (f"outcome: {each}" for each in OUTCOMES)
 
 
-def _with_old_names(meters: Mapping[str, Meter]) -> dict[str, Meter]:
+def _with_old_names(meters: Mapping[str, MetricDefinition]) -> dict[str, MetricDefinition]:
     renamed = {meter.old: meter for meter in meters.values() if meter.old is not None}
     return {**meters, **renamed}
 
@@ -141,11 +141,11 @@ def traces() -> Iterator[str]:
     for _, call in calls("update_name"):
         if call.args and text_of(call.args[0]) is not None:
             yield f"name: {text_of(call.args[0])}"
-    yield from (f"name: {name}" for name in forwarded(Story.timed.__name__, 0))
+    yield from (f"name: {name}" for name in forwarded(ReconcileSpans.timed.__name__, 0))
     for module in modules():
         for keyword in module.keywords("links"):
             yield from (f"link: {key}" for key in keys_of(module, keyword))
-    for module, call in calls(SpanMaker.below.__name__, SpanMaker.round.__name__):
+    for module, call in calls(SpanFactory.start_child.__name__, SpanFactory.round.__name__):
         for argument in call.args:
             keys = [key for key in keys_of(module, argument) if "." not in key]
             yield from (f"link: {key}" for key in keys)
@@ -156,15 +156,15 @@ def traces() -> Iterator[str]:
 
 def words() -> Iterator[str]:
     """Words for causes, reasons, roles and steps in logs, traces, metrics and answers."""
-    yield from _values("trace event", NoteKind)
-    yield from _values("cause", Cause)
+    yield from _values("trace event", TraceEventKind)
+    yield from _values("cause", RoleChangeCause)
     yield from _values("vote refused", VoteRefusal)
     yield from _values("change refused", Reason)
     yield from _values("voter change", ChangeKind)
     yield from _values("step of the operator because of", StepCause)
-    yield from _values("operator waits", Waiting)
-    yield from _values("rescue", RescueKind)
-    yield from (f"ending: {member.name}" for member in Ending)
+    yield from _values("operator waits", WaitReason)
+    yield from _values("rescue", RecoveryKind)
+    yield from (f"ending: {member.name}" for member in ExitReason)
     # `role_name` makes them of the classes.
     yield from (f"role: {role.__name__.lower()}" for _, role in TRANSITIONS)
     yield from (f"step of the operator: {step.__name__}" for step in (*get_args(Action), Wait))

@@ -10,8 +10,8 @@ from quorate.sim.actions import KINDS
 from quorate.sim.cases.case import Case, format_case
 from quorate.sim.cases.field_codec import flat
 from quorate.sim.invariants import ALL
-from quorate.sim.mutants import BUGS
-from quorate.sim.randomness import SALTS, Draws, Fates
+from quorate.sim.mutants import MUTANTS
+from quorate.sim.randomness import SALTS, RandomSource, RandomStreams
 from quorate.sim.sim_options import WorldOptions
 from tests.tools.public.syntax import PART, calls, forwarded, text_of
 
@@ -35,9 +35,9 @@ def cases() -> Iterator[str]:
                     members = (member.name.lower() for member in hint)
                     yield from (f"action {word} {field.name}={name}" for name in members)
     options = WorldOptions(voters=2)
-    for line in format_case(Case(1, options, next(iter(BUGS)), ())).splitlines():
+    for line in format_case(Case(1, options, next(iter(MUTANTS)), ())).splitlines():
         yield f"line {line.split()[0]}"
-    yield from (f"bug {name}" for name in BUGS)
+    yield from (f"bug {name}" for name in MUTANTS)
     yield from (f"invariant {invariant.__name__}" for invariant in ALL)
 
 
@@ -46,8 +46,8 @@ def streams() -> Iterator[str]:
 
     What is computed, such as the id of a node, is `{}`.
     """
-    yield from (f"seed and {purpose}" for purpose in forwarded(Draws.__name__, 1))
-    for name, place in ((Fates.of.__name__, 0), (Fates.happens.__name__, 1)):
+    yield from (f"seed and {purpose}" for purpose in forwarded(RandomSource.__name__, 1))
+    for name, place in ((RandomStreams.stream.__name__, 0), (RandomStreams.chance.__name__, 1)):
         for _, call in calls(name):
             purpose = call.args[place:]
             if purpose and text_of(purpose[0]) is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.admin.service import UNREAD_S, _watch_statefulset
-from quorate.admin.statefulset import FateOfPod
+from quorate.admin.statefulset import StopIntentReader
 from quorate.rpc.health import READINESS, STARTUP
 from tests.unit.admin.api_servers import StandIn, api
 
@@ -40,7 +40,7 @@ class Health:
 
 
 @asynccontextmanager
-async def watched(pod: FateOfPod | None) -> AsyncIterator[Health]:
+async def watched(pod: StopIntentReader | None) -> AsyncIterator[Health]:
     health = Health()
     watching = asyncio.create_task(_watch_statefulset(pod, health))  # type: ignore[arg-type]
     try:
@@ -63,7 +63,7 @@ async def test_outside_of_a_pod_it_is_ready_at_once() -> None:
 async def test_it_starts_once_it_has_read_and_stays_started(api: StandIn, tmp_path: Path) -> None:
     now_s = 100.0
     api.status = 403
-    pod = FateOfPod(api.at(tmp_path), 2, clock=lambda: now_s)
+    pod = StopIntentReader(api.at(tmp_path), 2, clock=lambda: now_s)
     async with watched(pod) as health:
         # A moment is no reason: the API server may be slow.
         await health.becomes(started=False, ready=True)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from quorate.admin.statefulset import (
-    WITHDRAWN_S,
-    Fate,
-    FateOfPod,
+    ACCESS_REVOKED_S,
     Outlook,
+    StopIntent,
+    StopIntentReader,
     outlook_of,
     statefulset_at,
 )
@@ -28,21 +28,23 @@ def found(replicas: object, **spec: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("ordinal", "fate"),
+    ("ordinal", "stop_intent"),
     [
-        (0, Fate.RETURNS),
-        (2, Fate.RETURNS),
-        (3, Fate.SCALED_AWAY),
-        (4, Fate.SCALED_AWAY),
+        (0, StopIntent.RETURNS),
+        (2, StopIntent.RETURNS),
+        (3, StopIntent.SCALED_AWAY),
+        (4, StopIntent.SCALED_AWAY),
     ],
 )
-def test_ordinals_beyond_the_replicas_are_scaled_away(ordinal: int, fate: Fate) -> None:
-    assert outlook_of(found(3), ordinal).fate is fate
+def test_ordinals_beyond_the_replicas_are_scaled_away(
+    ordinal: int, stop_intent: StopIntent
+) -> None:
+    assert outlook_of(found(3), ordinal).stop_intent is stop_intent
 
 
 def test_ordinals_may_begin_later() -> None:
-    assert outlook_of(found(3, ordinals={"start": 5}), 7).fate is Fate.RETURNS
-    assert outlook_of(found(3, ordinals={"start": 5}), 8).fate is Fate.SCALED_AWAY
+    assert outlook_of(found(3, ordinals={"start": 5}), 7).stop_intent is StopIntent.RETURNS
+    assert outlook_of(found(3, ordinals={"start": 5}), 8).stop_intent is StopIntent.SCALED_AWAY
 
 
 @pytest.mark.parametrize("replicas", [0, 3])
@@ -50,11 +52,11 @@ def test_a_deleted_statefulset_scales_nobody_away(replicas: int) -> None:
     gone = found(replicas)
     gone["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 
-    assert outlook_of(gone, 1).fate is Fate.ALL_GO
+    assert outlook_of(gone, 1).stop_intent is StopIntent.ALL_GO
 
 
 def test_without_replicas_all_stop_and_stay_voters() -> None:
-    assert outlook_of(found(0), 0).fate is Fate.ALL_GO
+    assert outlook_of(found(0), 0).stop_intent is StopIntent.ALL_GO
 
 
 @pytest.mark.parametrize("odd", [{}, {"metadata": {}}, found(None), found("3")])
@@ -89,8 +91,8 @@ async def test_the_api_server_is_asked_with_the_accounts_token(
 ) -> None:
     api.answer = found(3)
 
-    assert await FateOfPod(api.at(tmp_path), 2).look() == Outlook(Fate.RETURNS, 3)
-    assert await FateOfPod(api.at(tmp_path), 3).look() == Outlook(Fate.SCALED_AWAY, 3)
+    assert await StopIntentReader(api.at(tmp_path), 2).read() == Outlook(StopIntent.RETURNS, 3)
+    assert await StopIntentReader(api.at(tmp_path), 3).read() == Outlook(StopIntent.SCALED_AWAY, 3)
     assert set(api.tokens) == {"Bearer secret"}
 
 
@@ -100,10 +102,10 @@ async def test_a_refusal_from_the_beginning_is_a_restart_and_said_once(
 ) -> None:
     api.status = status
     api.answer = found(0)
-    pod = FateOfPod(api.at(tmp_path), 3)
+    pod = StopIntentReader(api.at(tmp_path), 3)
 
     for _ in range(2):
-        assert await pod.look() is None
+        assert await pod.read() is None
     assert caplog.text.count("a stop is taken for a restart") == 1
     assert "see that the account of the pod may get this one object" in caplog.text
 
@@ -114,62 +116,62 @@ async def test_an_account_that_goes_goes_with_everything_else(
 ) -> None:
     now_s = 100.0
     api.answer = found(3)
-    pod = FateOfPod(api.at(tmp_path), 2, clock=lambda: now_s)
-    await pod.look()
+    pod = StopIntentReader(api.at(tmp_path), 2, clock=lambda: now_s)
+    await pod.read()
 
     api.status = status
 
     if status != 404:
         # As from an API server that starts.
-        assert await pod.look() is None
-        now_s += WITHDRAWN_S
-    assert await pod.look() == Outlook(Fate.ALL_GO)
+        assert await pod.read() is None
+        now_s += ACCESS_REVOKED_S
+    assert await pod.read() == Outlook(StopIntent.ALL_GO)
     assert "could be read before, and is gone now" in caplog.text
 
 
 async def test_an_account_without_its_rights_stops_no_pod(api: StandIn, tmp_path: Path) -> None:
     now_s = 100.0
     api.answer = found(3)
-    pod = FateOfPod(api.at(tmp_path), 2, clock=lambda: now_s)
-    await pod.look()
+    pod = StopIntentReader(api.at(tmp_path), 2, clock=lambda: now_s)
+    await pod.read()
 
     api.status = 403
     for _ in range(4):
-        now_s += WITHDRAWN_S
-        assert await pod.look() is None
+        now_s += ACCESS_REVOKED_S
+        assert await pod.read() is None
     # An uninstall takes the rights away, and a moment later the account.
     api.status = 401
-    assert await pod.look() == Outlook(Fate.ALL_GO)
+    assert await pod.read() == Outlook(StopIntent.ALL_GO)
 
 
 async def test_how_long_it_could_not_be_read_is_known(api: StandIn, tmp_path: Path) -> None:
     now_s = 100.0
-    pod = FateOfPod(api.at(tmp_path), 2, clock=lambda: now_s)
+    pod = StopIntentReader(api.at(tmp_path), 2, clock=lambda: now_s)
     now_s += 7.0
     api.status = 403
-    await pod.look()
+    await pod.read()
     assert pod.unread_s == 7.0
 
     api.status, api.answer = 200, found(3)
-    await pod.look()
+    await pod.read()
     now_s += 7.0
     assert pod.unread_s == 0.0
 
     api.status = 503
-    await pod.look()
+    await pod.read()
     now_s += 2.0
-    await pod.look()
+    await pod.read()
     assert pod.unread_s == 2.0
 
 
 async def test_a_namespace_that_is_deleted_takes_all_with_it(api: StandIn, tmp_path: Path) -> None:
     api.answer = found(3)
-    pod = FateOfPod(api.at(tmp_path), 2)
+    pod = StopIntentReader(api.at(tmp_path), 2)
     api.namespace = {"metadata": {"name": "ns"}}
-    assert await pod.look() == Outlook(Fate.RETURNS, 3)
+    assert await pod.read() == Outlook(StopIntent.RETURNS, 3)
 
     api.namespace = {"metadata": {"name": "ns", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    assert await pod.look() == Outlook(Fate.ALL_GO)
+    assert await pod.read() == Outlook(StopIntent.ALL_GO)
 
 
 @pytest.mark.parametrize("odd", [["no", "object"], {"metadata": None}, 403])
@@ -179,7 +181,7 @@ async def test_a_namespace_that_cannot_be_read_is_there(
     api.answer = found(3)
     api.namespace = odd
 
-    assert await FateOfPod(api.at(tmp_path), 3).look() == Outlook(Fate.SCALED_AWAY, 3)
+    assert await StopIntentReader(api.at(tmp_path), 3).read() == Outlook(StopIntent.SCALED_AWAY, 3)
 
 
 @pytest.mark.parametrize("between", [None, 200, 500])
@@ -188,60 +190,60 @@ async def test_an_api_server_that_starts_and_knows_nobody_yet_stops_nobody(
 ) -> None:
     now_s = 100.0
     api.answer = found(3)
-    pod = FateOfPod(api.at(tmp_path), 2, clock=lambda: now_s)
-    await pod.look()
+    pod = StopIntentReader(api.at(tmp_path), 2, clock=lambda: now_s)
+    await pod.read()
 
     api.status = 401
-    assert await pod.look() is None
-    now_s += WITHDRAWN_S - 0.1
-    assert await pod.look() is None
+    assert await pod.read() is None
+    now_s += ACCESS_REVOKED_S - 0.1
+    assert await pod.read() is None
     if between is None:
         # Nobody has asked for long: it may have known better meanwhile.
         now_s += 3600.0
     else:
         # It knows after all, or fails.
         api.status = between
-        await pod.look()
+        await pod.read()
     api.status = 401
     now_s += 0.1
-    assert await pod.look() is None
-    now_s += WITHDRAWN_S
-    assert await pod.look() == Outlook(Fate.ALL_GO)
+    assert await pod.read() is None
+    now_s += ACCESS_REVOKED_S
+    assert await pod.read() == Outlook(StopIntent.ALL_GO)
 
 
 async def test_a_server_that_fails_has_taken_no_rights(api: StandIn, tmp_path: Path) -> None:
     api.answer = found(3)
-    pod = FateOfPod(api.at(tmp_path), 2)
-    await pod.look()
+    pod = StopIntentReader(api.at(tmp_path), 2)
+    await pod.read()
 
     api.status = 503
 
-    assert await pod.look() is None
+    assert await pod.read() is None
 
 
 async def test_whoever_looks_all_the_time_is_told_what_was_seen_last(
     api: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.answer = found(2)
-    pod = FateOfPod(api.at(tmp_path), 2)
+    pod = StopIntentReader(api.at(tmp_path), 2)
     monkeypatch.setattr("quorate.admin.statefulset.LOOK_AGAIN_S", 60.0)
-    assert await pod.look_again() == Outlook(Fate.SCALED_AWAY, 2)
+    assert await pod.read_cached() == Outlook(StopIntent.SCALED_AWAY, 2)
 
     api.answer = found(3)
 
-    assert await pod.look_again() == Outlook(Fate.SCALED_AWAY, 2)
+    assert await pod.read_cached() == Outlook(StopIntent.SCALED_AWAY, 2)
     monkeypatch.setattr("quorate.admin.statefulset.LOOK_AGAIN_S", 0.0)
-    assert await pod.look_again() == Outlook(Fate.RETURNS, 3)
+    assert await pod.read_cached() == Outlook(StopIntent.RETURNS, 3)
 
 
 async def test_nonsense_is_a_restart(api: StandIn, tmp_path: Path) -> None:
     api.answer = ["no", "object"]
 
-    assert await FateOfPod(api.at(tmp_path), 3).look() is None
+    assert await StopIntentReader(api.at(tmp_path), 3).read() is None
 
 
 async def test_nobody_there_is_a_restart(api: StandIn, tmp_path: Path) -> None:
     named = api.at(tmp_path)
     (tmp_path / "token").unlink()
 
-    assert await FateOfPod(named, 3).look() is None
+    assert await StopIntentReader(named, 3).read() is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.api.advertised_endpoints import named_first, seen_on
+from quorate.api.advertised_endpoints import endpoints_for_listener, listener_first
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset
@@ -15,17 +15,19 @@ SEEN = m.LeaderInfo(NodeId(1), Epoch(4), (LOCAL, TLS, OTHER))
 
 
 def test_the_listener_that_was_asked_on_comes_first_and_the_rest_stays_in_order() -> None:
-    assert named_first((TLS, OTHER, LOCAL), "LOCAL") == (LOCAL, TLS, OTHER)
-    assert named_first((TLS, LOCAL), "TLS") == (TLS, LOCAL)
-    assert named_first((TLS, LOCAL), "NONE") == (TLS, LOCAL)
-    assert named_first((TLS,), "LOCAL") == (TLS,)
-    assert named_first((), "LOCAL") == ()
+    assert listener_first((TLS, OTHER, LOCAL), "LOCAL") == (LOCAL, TLS, OTHER)
+    assert listener_first((TLS, LOCAL), "TLS") == (TLS, LOCAL)
+    assert listener_first((TLS, LOCAL), "NONE") == (TLS, LOCAL)
+    assert listener_first((TLS,), "LOCAL") == (TLS,)
+    assert listener_first((), "LOCAL") == ()
 
 
 def test_a_leader_is_told_of_by_the_listener_that_was_asked_on() -> None:
     vote = m.VoteResponse(ErrorCode.NONE, LEADER, vote_granted=True)
-    assert seen_on("LOCAL", vote) == m.VoteResponse(ErrorCode.NONE, SEEN, vote_granted=True)
-    assert seen_on("", vote) is vote
+    assert endpoints_for_listener("LOCAL", vote) == m.VoteResponse(
+        ErrorCode.NONE, SEEN, vote_granted=True
+    )
+    assert endpoints_for_listener("", vote) is vote
 
 
 def test_so_is_every_replica_of_a_description() -> None:
@@ -50,7 +52,7 @@ def test_so_is_every_replica_of_a_description() -> None:
         last_caught_up_ms=None,
         endpoints=(LOCAL, TLS),
     )
-    assert seen_on("LOCAL", described) == m.DescribeQuorumResponse(
+    assert endpoints_for_listener("LOCAL", described) == m.DescribeQuorumResponse(
         error=ErrorCode.NONE, leader=SEEN, voters=(seen,), observers=(seen,), last_leader=SEEN
     )
 
@@ -63,4 +65,4 @@ def test_who_a_server_is_names_no_leader() -> None:
         kraft_version_min=0,
         kraft_version_max=1,
     )
-    assert seen_on("LOCAL", who) is who
+    assert endpoints_for_listener("LOCAL", who) is who

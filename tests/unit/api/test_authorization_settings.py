@@ -12,7 +12,7 @@ from quorate.api.authorization_settings import (
 )
 from quorate.api.permissions import ALTER, OBSERVER, PEER
 from quorate.controller.authorization.authorizer import Caller, Operation
-from quorate.controller.authorization.config_authorizer import ListedIdentities
+from quorate.controller.authorization.config_authorizer import ConfigAuthorizer
 from quorate.settings.properties import ConfigError, Settings
 
 
@@ -33,7 +33,7 @@ def test_identities_are_lists_with_semicolons() -> None:
     assert access is not None
     assert access.forwarders == {"User:CN=admin"}
     identities = access.authorizer
-    assert isinstance(identities, ListedIdentities)
+    assert isinstance(identities, ConfigAuthorizer)
     assert identities.super_users == {"User:CN=a,O=x", "User:CN=b,O=x"}
     assert {key: who for key, who in identities.allowed.items() if who} == {
         Operation.QUORUM_ACTION: {"User:CN=q"},

@@ -17,18 +17,20 @@ from quorate.api.permissions import (
     PEER_OR_ALTER,
     RAFT,
     Access,
-    Need,
+    RequiredOperation,
 )
 from quorate.controller.authorization.authorizer import CLUSTER, LOG, TOPICS, Caller, Operation
-from quorate.controller.authorization.config_authorizer import ListedIdentities
-from quorate.controller.metadata_kinds import SUBJECTS
+from quorate.controller.authorization.config_authorizer import ConfigAuthorizer
+from quorate.controller.metadata_kinds import METADATA_KINDS
 from quorate.raft import messages as m
 
 
 def test_every_request_of_every_api_has_its_right() -> None:
     assert RAFT.keys() == set(get_args(m.Request))
-    writes = {write.request for subject in SUBJECTS for write in subject.writes}
-    assert CONTROLLER.keys() == writes | {read for subject in SUBJECTS for read in subject.reads}
+    writes = {write.request for subject in METADATA_KINDS for write in subject.writes}
+    assert CONTROLLER.keys() == writes | {
+        read for subject in METADATA_KINDS for read in subject.reads
+    }
     # Leave is asked of the leader, by the sidecar.
     assert ADMIN.keys() == set(get_args(AdminRequest)) - {m.TakeLeaveRequest}
 
@@ -42,7 +44,7 @@ def test_peers_need_quorum_action_and_no_more() -> None:
 
 def test_a_broker_may_fetch_for_itself_and_find_the_leader_and_nothing_else() -> None:
     allowed = {Operation.CLUSTER_ACTION: frozenset({"User:broker"})}
-    access, broker = Access(ListedIdentities(frozenset(), allowed)), Caller("User:broker")
+    access, broker = Access(ConfigAuthorizer(frozenset(), allowed)), Caller("User:broker")
     fetches = {m.FetchRequest, m.FetchSnapshotRequest}
     finding = {m.ApiVersionsRequest, m.DescribeQuorumRequest}
     for request, right in RAFT.items():
@@ -66,7 +68,7 @@ def test_the_right_to_read_is_implied_by_no_other_and_implies_none() -> None:
     replicas = {Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION}
     others = frozenset(Operation) - {Operation.READ, *replicas}
     allowed = {operation: frozenset({"User:other"}) for operation in others}
-    identities = ListedIdentities(
+    identities = ConfigAuthorizer(
         frozenset(), {**allowed, Operation.READ: frozenset({"User:reader"})}
     )
     access, other, reader = Access(identities), Caller("User:other"), Caller("User:reader")
@@ -74,7 +76,7 @@ def test_the_right_to_read_is_implied_by_no_other_and_implies_none() -> None:
     assert access.allows(reader, OBSERVER_OR_READ)
     for operation in others | replicas:
         for resource in (CLUSTER, TOPICS, LOG):
-            assert not access.allows(reader, (Need((operation,), resource),))
+            assert not access.allows(reader, (RequiredOperation((operation,), resource),))
 
 
 @pytest.mark.parametrize(
@@ -94,11 +96,11 @@ def test_a_peer_may_change_the_voters_for_itself_only(request_type: type) -> Non
 
 def test_any_one_of_the_operations_is_enough() -> None:
     allowed = {Operation.DELETE: frozenset({"User:a"})}
-    access = Access(ListedIdentities(frozenset({"User:root"}), allowed))
-    either = (Need((Operation.ALTER, Operation.DELETE), TOPICS),)
+    access = Access(ConfigAuthorizer(frozenset({"User:root"}), allowed))
+    either = (RequiredOperation((Operation.ALTER, Operation.DELETE), TOPICS),)
     assert access.allows(Caller("User:a"), either)
     assert access.allows(Caller("User:root"), either)
     assert not access.allows(Caller("User:b"), either)
-    alter = Need((Operation.ALTER,), TOPICS)
+    alter = RequiredOperation((Operation.ALTER,), TOPICS)
     assert not access.allows(Caller("User:a"), (alter,))
-    assert access.allows(Caller("User:a"), (alter, Need((Operation.DELETE,))))
+    assert access.allows(Caller("User:a"), (alter, RequiredOperation((Operation.DELETE,))))

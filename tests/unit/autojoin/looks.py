@@ -16,7 +16,7 @@ from quorate.autojoin.actions import (
 )
 from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.autojoin.decision import decide
-from quorate.autojoin.state import Desired, Memory, Observed, Pod
+from quorate.autojoin.state import Desired, Observation, PersistedState, Pod
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
@@ -31,7 +31,7 @@ from quorate.records.ids import (
 from quorate.records.voters import Endpoint
 
 if TYPE_CHECKING:
-    from quorate.autojoin.actions import NextStep
+    from quorate.autojoin.actions import Decision
 
 CLUSTER = ClusterId("quorum-of-q")
 NOW_MS = 1_000_000
@@ -137,18 +137,24 @@ def look(
     pods: tuple[Pod, ...],
     quorum: m.DescribeQuorumResponse | None,
     *,
-    memory: Memory | None = None,
+    persisted_state: PersistedState | None = None,
     record: BootstrapRecord | None = RECORD,
-) -> Observed:
+) -> Observation:
     """One look, in a cluster whose bootstrap is recorded."""
-    return Observed(
-        now_ms=NOW_MS, pods=pods, quorum=quorum, record=record, memory=memory or Memory()
+    return Observation(
+        now_ms=NOW_MS,
+        pods=pods,
+        quorum=quorum,
+        record=record,
+        persisted_state=persisted_state or PersistedState(),
     )
 
 
-def later(desired: Desired, seen: Observed, first: NextStep, after_ms: int) -> NextStep:
+def later(desired: Desired, seen: Observation, first: Decision, after_ms: int) -> Decision:
     """The decision of a second look, with what the first one noted."""
-    return decide(desired, replace(seen, memory=first.memory, now_ms=seen.now_ms + after_ms))
+    return decide(
+        desired, replace(seen, persisted_state=first.persisted_state, now_ms=seen.now_ms + after_ms)
+    )
 
 
 def summary(step: Action | Wait) -> tuple[object, ...]:
@@ -164,6 +170,6 @@ def summary(step: Action | Wait) -> tuple[object, ...]:
             return (DeletePod, name, cause)
 
 
-def ghosts(*nodes: int, for_ms: int = 60_000) -> Memory:
+def ghosts(*nodes: int, for_ms: int = 60_000) -> PersistedState:
     """That these have been without a pod for so long."""
-    return Memory({key(node): NOW_MS - for_ms for node in nodes})
+    return PersistedState({key(node): NOW_MS - for_ms for node in nodes})

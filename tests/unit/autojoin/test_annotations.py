@@ -19,22 +19,22 @@ from quorate.autojoin.annotations import (
     claims_text,
     conditions_of,
     conditions_text,
-    memory_text,
+    decode_state,
+    describe_action,
+    encode_state,
     read_conditions,
-    read_memory,
     unknown,
-    words,
 )
 from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.autojoin.decision import decide
-from quorate.autojoin.state import Memory
+from quorate.autojoin.state import PersistedState
 from tests.unit.autojoin.looks import CLUSTER, dead, desired, key, look, pods, quorum
 
 
 def test_a_memory_is_read_as_it_was_written() -> None:
-    memory = Memory({key(3): 5, key(4, 2): 7}, (key(2), key(2, 1)))
-    assert read_memory(memory_text(memory)) == memory
-    assert read_memory("") == Memory()
+    memory = PersistedState({key(3): 5, key(4, 2): 7}, (key(2), key(2, 1)))
+    assert decode_state(encode_state(memory)) == memory
+    assert decode_state("") == PersistedState()
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_memory_is_read_as_it_was_written() -> None:
 )
 def test_a_memory_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        read_memory(text)
+        decode_state(text)
 
 
 def test_conditions_keep_the_time_of_their_status() -> None:
@@ -88,12 +88,14 @@ def test_conditions_that_make_no_sense_are_written_anew(text: str) -> None:
 
 def test_actions_are_sentences() -> None:
     why = StepCause.SCALE_UP
-    assert words(AddVoter(key(1), why, "because")) == f"adds voter {key(1)}: because"
-    assert words(RemoveVoter(key(1), why, "because")) == f"removes voter {key(1)}: because"
-    assert words(HandOver(key(1), why, "because")) == f"has {key(1)} lead: because"
-    assert words(DeletePod("q-1", "u", "v", why, "because")) == "deletes pod q-1: because"
+    assert describe_action(AddVoter(key(1), why, "because")) == f"adds voter {key(1)}: because"
+    assert (
+        describe_action(RemoveVoter(key(1), why, "because")) == f"removes voter {key(1)}: because"
+    )
+    assert describe_action(HandOver(key(1), why, "because")) == f"has {key(1)} lead: because"
+    assert describe_action(DeletePod("q-1", "u", "v", why, "because")) == "deletes pod q-1: because"
     record = WriteRecord(BootstrapRecord(CLUSTER), why, "because")
-    assert words(record) == "writes the bootstrap record: because"
+    assert describe_action(record) == "writes the bootstrap record: because"
 
 
 def test_what_nobody_knows_is_unknown() -> None:

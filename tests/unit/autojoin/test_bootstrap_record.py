@@ -6,10 +6,10 @@ import pytest
 
 from quorate.autojoin.bootstrap_record import (
     BootstrapRecord,
-    data_of,
+    decode_record,
+    encode_record,
     labels_of,
     record_name,
-    record_of,
 )
 from quorate.records.ids import ClusterId
 from tests.unit.autojoin.looks import CLUSTER, RECORD
@@ -25,11 +25,11 @@ def test_no_label_says_that_a_release_may_delete_it() -> None:
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
-    assert record_of(data_of(RECORD), "q-bootstrap") == RECORD
+    assert decode_record(encode_record(RECORD), "q-bootstrap") == RECORD
     by_hand = BootstrapRecord(ClusterId("c"))
-    assert record_of({"clusterId": "c"}, "q-bootstrap") == by_hand
-    assert record_of({"clusterId": " c\n"}, "q-bootstrap") == by_hand
-    assert record_of(data_of(by_hand), "q-bootstrap") == by_hand
+    assert decode_record({"clusterId": "c"}, "q-bootstrap") == by_hand
+    assert decode_record({"clusterId": " c\n"}, "q-bootstrap") == by_hand
+    assert decode_record(encode_record(by_hand), "q-bootstrap") == by_hand
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_a_record_is_read_as_it_was_written() -> None:
 )
 def test_what_is_no_record_is_named(data: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="ConfigMap q-bootstrap is no bootstrap record"):
-        record_of(data, "q-bootstrap")
+        decode_record(data, "q-bootstrap")

@@ -13,7 +13,7 @@ from kubernetes.aio import client as k8s
 from kubernetes.aio.client.exceptions import ApiException
 
 from quorate.autojoin.config import read_config
-from quorate.autojoin.kube_client import TEMPLATE, ApiServer, claims_of, desired_of, pods_of, reach
+from quorate.autojoin.kube_client import TEMPLATE, KubeClient, claims_of, desired_of, pods_of, reach
 from quorate.autojoin.reconciler import ClusterError, ConflictError
 
 CONFIG = read_config({"autojoin.statefulset": "q"}, {}, namespace="ns")
@@ -80,7 +80,7 @@ def test_what_a_stateful_set_asks_for() -> None:
     assert (desired.stateful_set, desired.replicas, desired.revision) == ("q", 3, "q-2")
     assert desired.rolls
     assert not desired.is_paused
-    assert not desired.is_going
+    assert not desired.is_deleting
 
 
 def test_who_rolls() -> None:
@@ -242,6 +242,6 @@ async def test_a_scale_beside_the_list_of_claims(
     monkeypatch: pytest.MonkeyPatch, before: int, after: int, left: tuple[str, ...]
 ) -> None:
     Scaled(monkeypatch, before, after)
-    server = ApiServer(None, CONFIG)
-    await server.look()
+    server = KubeClient(None, CONFIG)
+    await server.observe()
     assert await server.left_claims() == left

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.autojoin.actions import Waiting
+from quorate.autojoin.actions import WaitReason
 from quorate.autojoin.decision import decide
 from quorate.autojoin.metrics import OUTCOMES, Meters
-from quorate.autojoin.reconciler import Pass
+from quorate.autojoin.reconciler import Reconciliation
 from tests.unit.autojoin.looks import desired, look, pod, pods, quorum
 
 if TYPE_CHECKING:
-    from quorate.autojoin.state import Observed
+    from quorate.autojoin.state import Observation
 
 
-def passed(meters: Meters, seen: Observed, error: str | None = None) -> None:
-    meters.passed(Pass(decide(desired(3), seen), seen, desired(3), error), 12.0)
+def passed(meters: Meters, seen: Observation, error: str | None = None) -> None:
+    meters.passed(Reconciliation(decide(desired(3), seen), seen, desired(3), error), 12.0)
 
 
 def value(meters: Meters, name: str, **labels: str) -> float | None:
@@ -79,7 +79,7 @@ def test_one_that_stands_by_shows_nothing_of_what_it_saw_before() -> None:
     passed(meters, look(pods(3), None))
     passed(meters, look(pods(3, pod(2, ready=False)), quorum(0, 1, 2)))
     meters.lease(held=False)
-    assert {value(meters, "waiting", reason=each.value) for each in Waiting} == {0}
+    assert {value(meters, "waiting", reason=each.value) for each in WaitReason} == {0}
     assert value(meters, "voters") is None
     assert value(meters, "desired_replicas") is None
     meters.lease(held=True)

@@ -60,9 +60,9 @@ async def test_running_pods_say_who_they_are(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(ControllerCalls, "try_api_versions_at", say)
     client = pods_quorum()
     broken = replace(SILENT[2], is_running=False)
-    told = await client.ask((SILENT[0], SILENT[1], broken), "q-headless")
+    told = await client.identify_pods((SILENT[0], SILENT[1], broken), "q-headless")
     assert asked == [("q-0.q-headless.ns.svc", 9094), ("q-1.q-headless.ns.svc", 9094)]
-    refused = replace(SILENT[1], silence="connection refused")
+    refused = replace(SILENT[1], describe_error="connection refused")
     assert told == (replace(SILENT[0], key=key(0), cluster_id=CLUSTER), refused, broken)
     await client.close()
 
@@ -81,7 +81,7 @@ async def test_a_pod_that_answers_for_another_one_is_resolved_again(
     monkeypatch.setattr(ControllerCalls, "try_api_versions_at", say)
     monkeypatch.setattr(ControllerCalls, "renew", renew)
     client = pods_quorum()
-    await client.ask(SILENT[:2], "q-headless")
+    await client.identify_pods(SILENT[:2], "q-headless")
     assert renewed == [(("q-1.q-headless.ns.svc", 9094), False)]
     await client.close()
 
@@ -104,7 +104,7 @@ async def test_all_its_calls_are_made_by_the_transport_that_is_chosen(
         "ns", controller_port=9094, admin_port=9095, timeout_s=5.0, transport=Transport.H2
     )
     silent = tuple(replace(each, is_running=False) for each in SILENT)
-    assert await operator.ask(silent, "q") == silent
+    assert await operator.identify_pods(silent, "q") == silent
     await operator.close()
     assert chosen == [Transport.H2] * 2
 
@@ -143,9 +143,9 @@ async def test_a_name_without_an_address_is_the_reason_of_a_silence(
     monkeypatch.setattr(AdminClient, "describe", nobody)
     names.unknown = ("q-0",)
     client = pods_quorum()
-    told = await client.ask(SILENT[:2], "q-headless")
+    told = await client.identify_pods(SILENT[:2], "q-headless")
     unresolved = "q-0.q-headless.ns.svc cannot be resolved: Name or service not known"
-    assert [each.silence for each in told] == [unresolved, "no answer in time"]
+    assert [each.describe_error for each in told] == [unresolved, "no answer in time"]
     _, silence = await client.describe(SILENT[:2], "q-headless")
     assert silence.endswith(f"connection refused; {unresolved}")
     await client.close()

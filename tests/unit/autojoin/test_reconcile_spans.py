@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.api.admin_api import AdminError
-from quorate.autojoin.actions import NextStep, Wait, Waiting
+from quorate.autojoin.actions import Decision, Wait, WaitReason
 from quorate.autojoin.decision import decide
-from quorate.autojoin.reconcile_spans import SPAN, Story, name_of
+from quorate.autojoin.reconcile_spans import SPAN, ReconcileSpans, name_of
 from quorate.autojoin.reconciler import ClusterError, ConflictError
-from quorate.autojoin.state import Memory
+from quorate.autojoin.state import PersistedState
 from quorate.autojoin.wait_warnings import PATIENCE_MS
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
@@ -145,9 +145,9 @@ async def test_the_name_of_a_pass_is_what_it_did(found: Recorded, world: Fake, n
     assert only(found).name == name
 
 
-@pytest.mark.parametrize("why", Waiting)
-def test_the_name_of_a_wait_is_its_reason_without_its_words(why: Waiting) -> None:
-    wanted = "in step" if why is Waiting.IN_STEP else f"wait: {why.value}"
+@pytest.mark.parametrize("why", WaitReason)
+def test_the_name_of_a_wait_is_its_reason_without_its_words(why: WaitReason) -> None:
+    wanted = "in step" if why is WaitReason.IN_STEP else f"wait: {why.value}"
     assert name_of(Wait(why, "q-3: no such name")) == wanted
 
 
@@ -284,11 +284,11 @@ async def test_without_tracing_nothing_is_noted(found: Recorded) -> None:
         return world.passed_ms
 
     reads: list[int] = []
-    story = Story(lambda: NOW_MS * MS, read)
+    story = ReconcileSpans(lambda: NOW_MS * MS, read)
     before = len(reads)
-    assert await story.timed("look", world.look()) is world.found
-    with story.span(desired(3), NextStep(Wait(Waiting.NO_LEADER, ""), (), Memory())):
-        await story.timed("write conditions", world.tell(""))
+    assert await story.timed("look", world.observe()) is world.found
+    with story.span(desired(3), Decision(Wait(WaitReason.NO_LEADER, ""), (), PersistedState())):
+        await story.timed("write conditions", world.publish_conditions(""))
     assert len(reads) == before
     assert (await reconciler(world).run()).has_acted
     assert found.spans == []
@@ -433,7 +433,7 @@ async def test_links_end_where_the_lease_was_lost_and_won_within_a_pass(
 async def test_a_clock_that_is_set_back_between_looks_turns_no_time_round(found: Recorded) -> None:
     world = joining()
     world.takes_ms |= TAKES_MS
-    ask, look_on = world.ask, world.look
+    ask, look_on = world.identify_pods, world.observe
 
     async def looked() -> StatefulSet | None:
         world.now_ms -= 3_600_000
@@ -443,7 +443,7 @@ async def test_a_clock_that_is_set_back_between_looks_turns_no_time_round(found:
         world.now_ms += 7_200_000
         return await ask(pods, service)
 
-    world.look, world.ask = looked, asked  # type: ignore[method-assign]
+    world.observe, world.identify_pods = looked, asked  # type: ignore[method-assign]
     await reconciler(world).run()
     span = only(found)
     made = calls(found, span)

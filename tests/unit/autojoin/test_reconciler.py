@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from quorate.api.admin_api import AdminError
-from quorate.autojoin.actions import AddVoter, HandOver, RemoveVoter, Wait, Waiting
-from quorate.autojoin.annotations import memory_text, read_conditions, read_memory
+from quorate.autojoin.actions import AddVoter, HandOver, RemoveVoter, Wait, WaitReason
+from quorate.autojoin.annotations import decode_state, encode_state, read_conditions
 from quorate.autojoin.bootstrap_record import BootstrapRecord
-from quorate.autojoin.reconcile_spans import Story
+from quorate.autojoin.reconcile_spans import ReconcileSpans
 from quorate.autojoin.reconciler import ClusterError, ConflictError, Reconciler, StatefulSet
 from quorate.autojoin.wait_warnings import PATIENCE_MS
 from quorate.records.errors import ErrorCode
@@ -71,11 +71,11 @@ class Fake:
         version = str(int(self.found.version) + 1)
         self.found = replace(self.found, version=version, **annotations)
 
-    async def look(self) -> StatefulSet | None:
+    async def observe(self) -> StatefulSet | None:
         self._do("look")
         return self.found
 
-    async def note(self, memory: str, version: str) -> None:
+    async def save_state(self, memory: str, version: str) -> None:
         assert self.found is not None
         if version != self.found.version:
             raise ConflictError("409: the object has been modified")
@@ -88,7 +88,7 @@ class Fake:
     async def delete_pod(self, name: str, uid: str, version: str) -> None:
         self._do("delete", name, uid, version)
 
-    async def tell(self, conditions: str) -> None:
+    async def publish_conditions(self, conditions: str) -> None:
         self._do("tell")
         self._patch(conditions=conditions)
 
@@ -100,11 +100,11 @@ class Fake:
         self._do("tell claims", text)
         self._patch(claims=text)
 
-    async def event(self, reason: str, text: str, *, is_warning: bool) -> None:
+    async def post_event(self, reason: str, text: str, *, is_warning: bool) -> None:
         assert text
         self._do("event", reason, is_warning)
 
-    async def ask(self, pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
+    async def identify_pods(self, pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
         assert service == "q-headless"
         self.take_time("ask")
         return tuple(pods)
@@ -121,7 +121,7 @@ class Fake:
     async def remove_voter(self, key: ReplicaKey) -> None:
         self._do("remove", key)
 
-    async def hand_over(self, to: ReplicaKey) -> None:
+    async def transfer_leadership(self, to: ReplicaKey) -> None:
         self._do("hand over", to)
 
     @property
@@ -160,7 +160,7 @@ def reconciler(world: Fake, *, holds: bool = True) -> Reconciler:
         world,
         now_ms=lambda: world.now_ms,
         timestamp=lambda: "now",
-        story=Story(lambda: world.now_ms * MS, lambda: world.passed_ms * MS),
+        reconcile_spans=ReconcileSpans(lambda: world.now_ms * MS, lambda: world.passed_ms * MS),
         may_act=lambda: holds,
     )
 
@@ -192,7 +192,7 @@ async def test_what_has_to_be_remembered_is_noted_first() -> None:
     world = fake(pod(2, disk=1), view=quorum(0, 1, dead(2), observers=(state(2, 1),)))
     await reconciler(world).run()
     assert [each[0] for each in world.acts] == ["note", "remove"]
-    assert read_memory(str(world.acts[0][1])).lost == (key(2),)
+    assert decode_state(str(world.acts[0][1])).lost == (key(2),)
     assert world.acts[0][2] == "41"
 
 
@@ -264,7 +264,7 @@ async def test_changes_of_what_is_waited_for_are_told_once() -> None:
     for _ in range(3):
         done = await operator.run()
         assert done.decision is not None
-        assert done.decision.step == Wait(Waiting.NO_LEADER, "nobody leads")
+        assert done.decision.step == Wait(WaitReason.NO_LEADER, "nobody leads")
     assert world.events == [("NoLeader", False)]
     assert [each for each in world.done if each[0] == "tell"] == [("tell",)]
     assert world.found is not None
@@ -289,7 +289,7 @@ async def test_a_silent_api_server_ends_the_pass() -> None:
 async def test_a_memory_that_makes_no_sense_stops_it() -> None:
     world = fake(view=quorum(0, 1, observers=(2,)))
     assert world.found is not None
-    world.found = replace(world.found, memory=memory_text(read_memory("")) + "}")
+    world.found = replace(world.found, memory=encode_state(decode_state("")) + "}")
     with pytest.raises(ValueError, match="Extra data"):
         await reconciler(world).run()
     assert world.acts == []
@@ -383,13 +383,13 @@ async def test_one_that_begins_trusts_nothing_that_was_told_before() -> None:
     world = fake(view=quorum(0, 1, 2))
     await reconciler(world).run()
     told = []
-    look_on = world.ask
+    look_on = world.identify_pods
 
     async def ask(pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
         told.append(statuses(world)["MembersInStep"])
         return await look_on(pods, service)
 
-    world.ask = ask  # type: ignore[method-assign]
+    world.identify_pods = ask  # type: ignore[method-assign]
     operator = reconciler(world)
     await operator.run()
     await operator.run()

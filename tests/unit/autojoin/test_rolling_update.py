@@ -12,7 +12,7 @@ from quorate.autojoin.actions import (
     DeletePod,
     HandOver,
     StepCause,
-    Waiting,
+    WaitReason,
 )
 from quorate.autojoin.decision import decide
 from quorate.raft import messages as m
@@ -31,7 +31,7 @@ from tests.unit.autojoin.looks import (
 )
 
 if TYPE_CHECKING:
-    from quorate.autojoin.state import Observed
+    from quorate.autojoin.state import Observation
 
 ADDING = m.VoterChange(m.ChangeKind.ADD, Voter(key(3)))
 UP = StepCause.SCALE_UP
@@ -68,17 +68,17 @@ ROLLS = {
     "a pod that was rolled and is not ready stops the roll": (
         3,
         look((*ALL_OLD[:2], pod(2, ready=False)), quorum(0, 1, 2)),
-        (Waiting.ROLLED_POD_NOT_BACK,),
+        (WaitReason.ROLLED_POD_NOT_BACK,),
     ),
     "a pod that was rolled and lags stops the roll": (
         3,
         look((*ALL_OLD[:2], pod(2)), quorum(0, 1, state(2, caught_up=LONG_AGO))),
-        (Waiting.ROLLED_POD_NOT_BACK,),
+        (WaitReason.ROLLED_POD_NOT_BACK,),
     ),
     "a pod that is being deleted stops the roll": (
         3,
         look((*ALL_OLD[:2], pod(2, revision="old", deleting=True)), quorum(0, 1, 2)),
-        (Waiting.ROLLED_POD_NOT_BACK,),
+        (WaitReason.ROLLED_POD_NOT_BACK,),
     ),
     "no roll without a caught-up majority": (
         3,
@@ -88,7 +88,7 @@ ROLLS = {
     "no roll of the second of three that follow": (
         3,
         look((ALL_OLD[0], pod(1, runs=False), ALL_OLD[2]), quorum(0, dead(1), 2)),
-        (Waiting.ROLLED_POD_NOT_BACK,),
+        (WaitReason.ROLLED_POD_NOT_BACK,),
     ),
     "a single voter is rolled without a hand-over": (
         1,
@@ -103,7 +103,7 @@ ROLLS = {
     "of two the one that leads stays while the other lags": (
         2,
         look((ALL_OLD[0], pod(1)), quorum(0, state(1, caught_up=LONG_AGO))),
-        (Waiting.ROLLED_POD_NOT_BACK,),
+        (WaitReason.ROLLED_POD_NOT_BACK,),
     ),
     "an unready leader stays while nobody else has everything": (
         2,
@@ -111,7 +111,7 @@ ROLLS = {
             (pod(0, ready=False, revision="old"), pod(1)),
             quorum(0, state(1, caught_up=LONG_AGO)),
         ),
-        (Waiting.NO_CAUGHT_UP_MAJORITY,),
+        (WaitReason.NO_CAUGHT_UP_MAJORITY,),
     ),
     "of two the leader hands over": (
         2,
@@ -126,12 +126,12 @@ ROLLS = {
     "nobody is rolled while a change is on its way": (
         3,
         look(ALL_OLD, quorum(0, 1, 2, pending=ADDING)),
-        (Waiting.CHANGE_IN_FLIGHT,),
+        (WaitReason.CHANGE_IN_FLIGHT,),
     ),
     "pods beyond the replicas are not rolled": (
         2,
         look((*pods(2), ALL_OLD[2]), quorum(0, 1)),
-        (Waiting.POD_TERMINATING,),
+        (WaitReason.POD_TERMINATING,),
     ),
     "a silent pod that runs is rolled as the voter that its listeners name": (
         3,
@@ -142,14 +142,14 @@ ROLLS = {
 
 
 @pytest.mark.parametrize("row", ROLLS.values(), ids=ROLLS)
-def test_rolls(row: tuple[int, Observed, tuple[object, ...]]) -> None:
+def test_rolls(row: tuple[int, Observation, tuple[object, ...]]) -> None:
     replicas, seen, expected = row
     assert summary(decide(desired(replicas), seen).step) == expected
 
 
 def test_a_rolling_update_is_left_to_kubernetes() -> None:
     asked = replace(desired(3), rolls=False)
-    assert summary(decide(asked, look(ALL_OLD, quorum(0, 1, 2))).step) == (Waiting.OLD_REVISION,)
+    assert summary(decide(asked, look(ALL_OLD, quorum(0, 1, 2))).step) == (WaitReason.OLD_REVISION,)
 
 
 def test_a_deletion_is_bound_to_the_pod_that_was_seen() -> None:

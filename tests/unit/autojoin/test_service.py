@@ -15,7 +15,7 @@ from quorate.autojoin.config import read_config
 from quorate.autojoin.decision import decide
 from quorate.autojoin.lease import HOLDER, STANDBY, Lease
 from quorate.autojoin.metrics import Meters
-from quorate.autojoin.reconciler import ClusterError, Pass, Reconciler
+from quorate.autojoin.reconciler import ClusterError, Reconciler, Reconciliation
 from tests.unit.autojoin.lease_store import Store
 from tests.unit.autojoin.looks import desired, look, pods, quorum
 
@@ -45,7 +45,9 @@ def test_a_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[s
 class Stage:
     """An operator whose passes are written down beforehand: the last one stops it."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *passes: Pass | Exception) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *passes: Reconciliation | Exception
+    ) -> None:
         self.left = list(passes)
         self.store = Store()
         self.stop = asyncio.Event()
@@ -70,7 +72,7 @@ class Stage:
         assert self.store.lease is not None
         self.withdrawn.append(self.store.lease.spec.holder_identity)
 
-    async def run_pass(self, *_: object) -> Pass:
+    async def run_pass(self, *_: object) -> Reconciliation:
         done = self.left.pop(0)
         if not self.left:
             self.stop.set()
@@ -92,7 +94,7 @@ class Stage:
 
 
 async def test_after_an_action_it_looks_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage(monkeypatch, Pass(ACTS), Pass(ACTS), Pass(RESTS))
+    stage = Stage(monkeypatch, Reconciliation(ACTS), Reconciliation(ACTS), Reconciliation(RESTS))
     # With the timer alone this would take hours.
     await stage.run(interval_ms=3_600_000)
     assert stage.passes("done") == 3
@@ -102,9 +104,9 @@ async def test_what_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> Non
     stage = Stage(
         monkeypatch,
         ClusterError("no answer"),
-        Pass(ACTS, error="refused"),
+        Reconciliation(ACTS, error="refused"),
         ValueError("no memory"),
-        Pass(RESTS),
+        Reconciliation(RESTS),
     )
     await stage.run(interval_ms=100)
     assert stage.passes("failed") == 2
@@ -113,14 +115,14 @@ async def test_what_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_who_stops_gives_the_lease_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage(monkeypatch, Pass(RESTS))
+    stage = Stage(monkeypatch, Reconciliation(RESTS))
     await stage.run(interval_ms=100)
     assert stage.store.lease is not None
     assert stage.store.lease.spec.holder_identity == ""
 
 
 async def test_a_part_that_ends_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage(monkeypatch, Pass(RESTS), Pass(RESTS))
+    stage = Stage(monkeypatch, Reconciliation(RESTS), Reconciliation(RESTS))
 
     async def broken(*_: object) -> None:
         raise RuntimeError("the watch has ended")
@@ -133,16 +135,16 @@ async def test_a_part_that_ends_ends_the_process(monkeypatch: pytest.MonkeyPatch
 async def test_what_was_told_is_taken_back_before_the_next_one_has_the_lease(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stage = Stage(monkeypatch, Pass(RESTS))
+    stage = Stage(monkeypatch, Reconciliation(RESTS))
     await stage.run(interval_ms=100)
     assert stage.withdrawn == ["me"]
 
 
 async def test_one_without_the_lease_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage(monkeypatch, Pass(RESTS))
+    stage = Stage(monkeypatch, Reconciliation(RESTS))
     lost = stage.run_pass
 
-    async def lose(*_: object) -> Pass:
+    async def lose(*_: object) -> Reconciliation:
         monkeypatch.setattr(Lease, "is_held", lambda _: False)
         return await lost()
 
@@ -154,7 +156,7 @@ async def test_one_without_the_lease_takes_nothing_back(monkeypatch: pytest.Monk
 async def test_taking_it_back_does_not_hold_up_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stage = Stage(monkeypatch, Pass(RESTS))
+    stage = Stage(monkeypatch, Reconciliation(RESTS))
 
     async def hang(*_: object) -> None:
         await asyncio.Event().wait()
@@ -167,12 +169,18 @@ async def test_taking_it_back_does_not_hold_up_the_next_one(
 
 
 async def test_it_is_ready_while_all_is_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage(monkeypatch, Pass(ACTS), Pass(RESTS), ClusterError("no answer"), Pass(RESTS))
+    stage = Stage(
+        monkeypatch,
+        Reconciliation(ACTS),
+        Reconciliation(RESTS),
+        ClusterError("no answer"),
+        Reconciliation(RESTS),
+    )
     monkeypatch.setattr(service, "READINESS_S", 0.0)
     told = stage.run_pass
     seen = []
 
-    async def after_it_is_told(*_: object) -> Pass:
+    async def after_it_is_told(*_: object) -> Reconciliation:
         for _turn in range(3):
             await asyncio.sleep(0)
         seen.append(stage.ready[-1:] == [True])
@@ -199,8 +207,8 @@ async def test_a_lease_that_was_away_for_a_moment_begins_nothing(
         if not renewals:
             stage.stop.set()
 
-    async def rest(_: object) -> Pass:
-        return Pass(RESTS)
+    async def rest(_: object) -> Reconciliation:
+        return Reconciliation(RESTS)
 
     async def withdraw(_: object) -> None: ...
 
@@ -216,7 +224,7 @@ async def test_a_lease_that_was_away_for_a_moment_begins_nothing(
 
 
 FAILS = ClusterError("no answer")
-REFUSED = Pass(ACTS, error="refused")
+REFUSED = Reconciliation(ACTS, error="refused")
 
 
 @pytest.mark.parametrize(
@@ -235,10 +243,14 @@ REFUSED = Pass(ACTS, error="refused")
     ],
 )
 async def test_after_a_pass_it_gives_way_to_an_operator_of_the_statefulsets_release(
-    monkeypatch: pytest.MonkeyPatch, passes: tuple[str | Pass | Exception, ...], holders: list[str]
+    monkeypatch: pytest.MonkeyPatch,
+    passes: tuple[str | Reconciliation | Exception, ...],
+    holders: list[str],
 ) -> None:
     outcomes = [
-        Pass(RESTS, desired=replace(desired(3), template=each)) if isinstance(each, str) else each
+        Reconciliation(RESTS, desired=replace(desired(3), template=each))
+        if isinstance(each, str)
+        else each
         for each in passes
     ]
     stage = Stage(monkeypatch, *outcomes)
@@ -264,7 +276,7 @@ async def test_after_a_pass_it_gives_way_to_an_operator_of_the_statefulsets_rele
 async def test_the_verdict_of_a_pass_is_in_the_lease_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stage = Stage(monkeypatch, Pass(ACTS), Pass(RESTS), Pass(RESTS))
+    stage = Stage(monkeypatch, Reconciliation(ACTS), Reconciliation(RESTS), Reconciliation(RESTS))
     monkeypatch.setattr(service, "READINESS_S", 0.0)
     told = stage.run_pass
     said = asyncio.Event()
@@ -275,7 +287,7 @@ async def test_the_verdict_of_a_pass_is_in_the_lease_at_once(
         if json.loads(lease.metadata.annotations[HOLDER])["isInStep"]:
             said.set()
 
-    async def after_it_is_told(*_: object) -> Pass:
+    async def after_it_is_told(*_: object) -> Reconciliation:
         if len(stage.left) == 1:
             await said.wait()
         else:

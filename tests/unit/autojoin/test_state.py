@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.autojoin.state import Desired, Memory
+from quorate.autojoin.state import Desired, PersistedState
 
 
 def test_a_ghost_has_a_minute() -> None:
@@ -10,4 +10,4 @@ def test_a_ghost_has_a_minute() -> None:
 
 
 def test_nothing_is_remembered_at_first() -> None:
-    assert Memory() == Memory({}, ())
+    assert PersistedState() == PersistedState({}, ())

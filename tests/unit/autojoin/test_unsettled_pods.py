@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.autojoin.actions import Wait, Waiting
+from quorate.autojoin.actions import Wait, WaitReason
 from quorate.autojoin.decision import decide
 from quorate.autojoin.state import Desired, Pod
 from tests.unit.autojoin.looks import desired, look, pod, pods, quorum
@@ -33,13 +33,13 @@ def test_a_pod_that_is_not_as_it_is_to_be_is_waited_for(row: tuple[Pod, str]) ->
 def test_the_voters_come_first() -> None:
     seen = look(pods(3, pod(2, ready=False)), quorum(0, 1))
     decision = decide(desired(3), seen)
-    assert [each.why for each in decision.waits] == [Waiting.OBSERVER_NOT_SEEN]
+    assert [each.why for each in decision.waits] == [WaitReason.OBSERVER_NOT_SEEN]
 
 
 def test_a_form_that_kubernetes_has_not_looked_at_has_an_unknown_revision() -> None:
     unseen = replace(desired(3), is_observed=False)
     decision = decide(unseen, look(pods(3), quorum(0, 1, 2)))
-    assert [each.why for each in decision.waits] == [Waiting.REVISION_UNKNOWN]
+    assert [each.why for each in decision.waits] == [WaitReason.REVISION_UNKNOWN]
     assert not decision.is_in_step
 
 
@@ -51,9 +51,9 @@ def test_a_scale_to_zero_is_in_step_once_the_pods_have_ended() -> None:
     none = desired(0)
     going = decide(none, look(pods(2), quorum(0, 1)))
     assert [each.why for each in going.waits] == [
-        Waiting.NO_REPLICAS,
-        Waiting.POD_TERMINATING,
-        Waiting.POD_TERMINATING,
+        WaitReason.NO_REPLICAS,
+        WaitReason.POD_TERMINATING,
+        WaitReason.POD_TERMINATING,
     ]
     assert not going.is_in_step
     assert decide(none, look((), None)).is_in_step

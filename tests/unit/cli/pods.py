@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from quorate.autojoin.bootstrap_record import BootstrapRecord
-from quorate.cli.leader_probe import Answer, Standing
+from quorate.cli.leader_probe import Answer, LeaderStatus
 from quorate.cli.main import main
 from quorate.cli.output import CommandError
 from quorate.cli.stateful_set import StatefulSetSeen
@@ -128,7 +128,7 @@ class Pod:
         self.directory = root / "metadata"
         self.kills = Kills()
         self.api = Api(self.kills)
-        self.peers: list[Standing] = [Standing.ABSENT, Standing.REFUSED]
+        self.peers: list[LeaderStatus] = [LeaderStatus.ABSENT, LeaderStatus.REFUSED]
         self.asked: list[list[Address]] = []
         # Why DNS does not know the service of the pods.
         self.doubt: str | None = None

@@ -11,8 +11,8 @@ import pytest
 
 from quorate.cli.connection import (
     add_connection_arguments,
-    kind_of,
-    made_progress,
+    channel_kind,
+    extend_deadline,
     pinned,
     run_command,
     servers_of,
@@ -138,7 +138,7 @@ def test_a_list_ends_its_command_only_where_it_stands_still(
         try:
             for item in range(4):
                 passed_s += 15
-                made_progress()
+                extend_deadline()
                 await asyncio.sleep(0)
                 done.append(item)
             passed_s += 15
@@ -168,16 +168,16 @@ def command_config(folder: Path, **properties: object) -> argparse.Namespace:
 
 
 def test_a_connection_is_plaintext_unless_a_file_says_otherwise(tmp_path: Path) -> None:
-    assert kind_of(parsed("act")) == ChannelKind()
-    assert kind_of(command_config(tmp_path, security_protocol="PLAINTEXT")) == ChannelKind()
+    assert channel_kind(parsed("act")) == ChannelKind()
+    assert channel_kind(command_config(tmp_path, security_protocol="PLAINTEXT")) == ChannelKind()
 
 
 def test_who_speaks_for_a_command_is_said_in_the_file(tmp_path: Path) -> None:
-    assert kind_of(command_config(tmp_path, grpc_transport="h2")) == ChannelKind(
+    assert channel_kind(command_config(tmp_path, grpc_transport="h2")) == ChannelKind(
         transport=Transport.H2
     )
     with pytest.raises(CommandError, match=r"^--command-config: grpc\.transport is 'h3'"):
-        kind_of(command_config(tmp_path, grpc_transport="h3"))
+        channel_kind(command_config(tmp_path, grpc_transport="h3"))
 
 
 def test_a_program_may_write_the_properties() -> None:
@@ -186,7 +186,7 @@ def test_a_program_may_write_the_properties() -> None:
     os.close(writer)
     try:
         arguments = parsed("act", "--command-config", f"/dev/fd/{reader}")
-        assert kind_of(arguments) == ChannelKind(transport=Transport.H2)
+        assert channel_kind(arguments) == ChannelKind(transport=Transport.H2)
     finally:
         os.close(reader)
 
@@ -195,7 +195,7 @@ def test_certificates_are_those_of_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = Authority().leaf("alice").write(tmp_path / "alice.pem")
-    tls = kind_of(
+    tls = channel_kind(
         command_config(
             tmp_path, security_protocol="SSL", ssl_keystore_location=store, ssl_trustore=store
         )
@@ -215,7 +215,7 @@ def test_a_missing_or_expired_certificate_is_found_before_anybody_is_called(
     def problem(store: Path) -> str:
         arguments = command_config(tmp_path, security_protocol="SSL", ssl_keystore_location=store)
         with pytest.raises(CommandError) as raised:
-            kind_of(arguments)
+            channel_kind(arguments)
         return str(raised.value)
 
     missing, expired = tmp_path / "none.pem", tmp_path / "expired.pem"
@@ -226,4 +226,4 @@ def test_a_missing_or_expired_certificate_is_found_before_anybody_is_called(
     assert said.startswith(f"{named}{expired}: the certificate of User:CN=alice expired on 20")
     assert said.endswith(": renew it")
     with pytest.raises(CommandError, match=r"nowhere.* name a readable properties file"):
-        kind_of(parsed("act", "--command-config", str(tmp_path / "nowhere")))
+        channel_kind(parsed("act", "--command-config", str(tmp_path / "nowhere")))

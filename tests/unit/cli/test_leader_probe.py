@@ -13,11 +13,11 @@ import pytest
 from quorate.cli import leader_probe
 from quorate.cli.leader_probe import (
     Answer,
-    Standing,
+    LeaderStatus,
     ask_for_leader,
-    judge,
+    check_no_leader,
+    classify_answer,
     kind_for,
-    refuse_leader,
 )
 from quorate.cli.output import CommandError
 from quorate.h2.name_resolver import NameResolver
@@ -57,80 +57,83 @@ def test_who_answers_as_leader_leads_also_before_it_knows_what_is_committed() ->
         answer = DescribeQuorumResponse(
             error=ErrorCode.NONE, leader=info, high_watermark=high_watermark
         )
-        assert judge(answer, 1) == (Standing.LEADS, "is node 1, which leads in epoch 5")
+        assert classify_answer(answer, 1) == (
+            LeaderStatus.LEADS,
+            "is node 1, which leads in epoch 5",
+        )
 
 
 def test_a_follower_that_heard_its_leader_lately_vouches_for_it() -> None:
-    standing, words = judge(said(2, heard_ms=90_000), 1)
+    standing, words = classify_answer(said(2, heard_ms=90_000), 1)
     assert (standing, words) == (
-        Standing.LEADS,
+        LeaderStatus.LEADS,
         "is node 1, which heard its leader 2 10000 ms ago",
     )
 
 
 def test_who_only_remembers_a_leader_is_without_one() -> None:
     for answer in (said(2), said(2, heard_ms=89_999)):
-        assert judge(answer, 1) == (
-            Standing.LEADERLESS,
+        assert classify_answer(answer, 1) == (
+            LeaderStatus.LEADERLESS,
             "is node 1, which followed node 2 in epoch 5",
         )
-    without = (Standing.LEADERLESS, "is node 1, without a leader in epoch 5")
-    assert judge(said(None), 1) == without
-    assert judge(said(1), 1) == without
+    without = (LeaderStatus.LEADERLESS, "is node 1, without a leader in epoch 5")
+    assert classify_answer(said(None), 1) == without
+    assert classify_answer(said(1), 1) == without
 
 
 def test_silence_another_cluster_and_the_leaderless_stand_against_nothing() -> None:
     answers = [
         Answer(ONE, standing, "")
         for standing in (
-            *(Standing.REFUSED, Standing.ABSENT, Standing.UNREACHABLE),
-            *(Standing.FOREIGN, Standing.NEW, Standing.LEADERLESS),
+            *(LeaderStatus.REFUSED, LeaderStatus.ABSENT, LeaderStatus.UNREACHABLE),
+            *(LeaderStatus.FOREIGN, LeaderStatus.NEW, LeaderStatus.LEADERLESS),
         )
     ]
-    refuse_leader(answers, ignored=[])
+    check_no_leader(answers, ignored=[])
 
 
 def test_a_leader_is_named_before_what_is_unclear() -> None:
-    answers = [Answer(ONE, Standing.UNCLEAR, "hangs"), Answer(TWO, Standing.LEADS, "leads")]
+    answers = [Answer(ONE, LeaderStatus.UNCLEAR, "hangs"), Answer(TWO, LeaderStatus.LEADS, "leads")]
     with pytest.raises(CommandError, match=r"^two:9094 leads: the quorum is alive"):
-        refuse_leader(answers, ignored=[])
-    both = [*answers, Answer(ONE, Standing.LEADS, "leads")]
+        check_no_leader(answers, ignored=[])
+    both = [*answers, Answer(ONE, LeaderStatus.LEADS, "leads")]
     with pytest.raises(CommandError, match=r"^two:9094 leads; one:9094 leads: "):
-        refuse_leader(both, ignored=[])
+        check_no_leader(both, ignored=[])
     with pytest.raises(CommandError, match=r"^one:9094 hangs: .* --ignore-server one:9094$"):
-        refuse_leader(answers, ignored=[TWO])
-    refuse_leader(answers, ignored=[ONE, TWO])
+        check_no_leader(answers, ignored=[TWO])
+    check_no_leader(answers, ignored=[ONE, TWO])
 
 
 def test_who_has_never_known_a_leader_is_new() -> None:
     info = LeaderInfo(None, Epoch(0))
     answer = DescribeQuorumResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
-    assert judge(answer, 1)[0] is Standing.NEW
+    assert classify_answer(answer, 1)[0] is LeaderStatus.NEW
     # A voter in its first epoch campaigns, and has a leader in a moment.
     for leader, epoch in ((None, 1), (1, 0), (2, 0)):
         info = LeaderInfo(None if leader is None else NodeId(leader), Epoch(epoch))
         answer = DescribeQuorumResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
-        assert judge(answer, 1)[0] is Standing.LEADERLESS
+        assert classify_answer(answer, 1)[0] is LeaderStatus.LEADERLESS
 
 
 @pytest.mark.parametrize(
-    ("error", "standing"),
+    ("error", "leader_status"),
     [
-        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), Standing.ABSENT),
-        (socket.gaierror(socket.EAI_NODATA, "No address"), Standing.UNREACHABLE),
-        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure"), Standing.UNREACHABLE),
-        (socket.gaierror(socket.EAI_FAIL, "Non-recoverable failure"), Standing.UNREACHABLE),
-        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), Standing.REFUSED),
-        (ConnectionResetError(errno.ECONNRESET, "reset"), Standing.UNREACHABLE),
-        (OSError(errno.EHOSTUNREACH, "No route to host"), Standing.UNREACHABLE),
-        (OSError(errno.ENETUNREACH, "Network is unreachable"), Standing.UNREACHABLE),
-        (PermissionError(errno.EPERM, "Operation not permitted"), Standing.UNREACHABLE),
-        (TimeoutError(), Standing.UNREACHABLE),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), LeaderStatus.ABSENT),
+        (socket.gaierror(socket.EAI_NODATA, "No address"), LeaderStatus.UNREACHABLE),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure"), LeaderStatus.UNREACHABLE),
+        (socket.gaierror(socket.EAI_FAIL, "Non-recoverable failure"), LeaderStatus.UNREACHABLE),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), LeaderStatus.REFUSED),
+        (ConnectionResetError(errno.ECONNRESET, "reset"), LeaderStatus.UNREACHABLE),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), LeaderStatus.UNREACHABLE),
+        (OSError(errno.ENETUNREACH, "Network is unreachable"), LeaderStatus.UNREACHABLE),
+        (PermissionError(errno.EPERM, "Operation not permitted"), LeaderStatus.UNREACHABLE),
+        (TimeoutError(), LeaderStatus.UNREACHABLE),
     ],
     ids=lambda case: str(case),
 )
 def test_only_a_refusal_and_a_name_that_does_not_exist_are_silence(
-    error: OSError, standing: Standing, monkeypatch: pytest.MonkeyPatch
+    error: OSError, leader_status: LeaderStatus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def look_up(host: str) -> tuple[str, ...]:
         if isinstance(error, socket.gaierror):
@@ -146,5 +149,5 @@ def test_only_a_refusal_and_a_name_that_does_not_exist_are_silence(
 
     (answer,) = ask_for_leader([ONE], "cluster", ChannelKind())
 
-    assert answer.standing is standing
+    assert answer.leader_status is leader_status
     assert str(answer).startswith("one:9094 ")

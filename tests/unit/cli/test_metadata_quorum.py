@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.cli import metadata_quorum
-from quorate.cli.metadata_quorum import Remark
+from quorate.cli.metadata_quorum import StatusWarning
 from quorate.raft.messages import (
     ChangeKind,
     DescribeQuorumResponse,
@@ -50,7 +50,7 @@ DESCRIBED = DescribeQuorumResponse(
 
 def test_the_status_is_two_columns_and_json_on_one_line() -> None:
     status = metadata_quorum.status_fields("cluster", DESCRIBED)
-    lines = metadata_quorum.format_status(status, [Remark("h:1", "healing")]).splitlines()
+    lines = metadata_quorum.format_status(status, [StatusWarning("h:1", "healing")]).splitlines()
     assert lines[:6] == [
         "ClusterId:              cluster",
         "LeaderId:               2",
@@ -88,7 +88,7 @@ def test_an_observer_that_may_not_be_added_is_a_remark_and_a_field() -> None:
     )
     described = replace(DESCRIBED, observers=(lagging, state(5, 12)))
     assert metadata_quorum.observer_remarks(described) == [
-        Remark(
+        StatusWarning(
             "observer 4:BAQEBAQEBAQEBAQEBAQEBA", "may not be added now: node 4 is 9 records behind"
         )
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.cli import pod_disk_check, storage_statefulset
-from quorate.cli.leader_probe import Answer, Standing
+from quorate.cli.leader_probe import Answer, LeaderStatus
 from quorate.cli.pod_disk_check import ROUNDS
 from quorate.records.ids import ClusterId, ReplicaKey
 from tests.unit.cli.directories import CLUSTER, make_directory
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OWN = "q-1.q-headless.ns.svc"
 ORIGINAL = "q-1.q-headless.prod.svc"
 MOVED = ("--moved-from", "prod/q")
-GONE = [Standing.ABSENT, Standing.ABSENT]
+GONE = [LeaderStatus.ABSENT, LeaderStatus.ABSENT]
 
 
 @pytest.fixture
@@ -105,14 +105,14 @@ def test_beside_a_disk_that_is_refused_no_empty_disk_founds_a_quorum(
     assert pod.api.created == [BootstrapRecord(ClusterId(CLUSTER))]
     first = Pod(tmp_path / "0", monkeypatch)
     first.directory.parent.mkdir()
-    first.api.record, first.peers = pod.api.record, [Standing.REFUSED, Standing.REFUSED]
+    first.api.record, first.peers = pod.api.record, [LeaderStatus.REFUSED, LeaderStatus.REFUSED]
     assert first.format(0) == 1
     assert first.meta is None
     assert first.api.record == BootstrapRecord(ClusterId(CLUSTER))
 
 
 def test_a_disk_that_is_refused_while_pod_0_asks_prevents_founding(pod: Pod) -> None:
-    pod.peers = [Standing.REFUSED, Standing.REFUSED]
+    pod.peers = [LeaderStatus.REFUSED, LeaderStatus.REFUSED]
     pod.api.first = BootstrapRecord(ClusterId(CLUSTER))
     assert pod.format(0) == 1
     assert pod.meta is None
@@ -156,7 +156,7 @@ def test_an_original_that_is_still_ending_is_waited_for(
 ) -> None:
     put(pod, ORIGINAL)
     pod.flags = MOVED
-    left = [*[Standing.REFUSED] * (ROUNDS - 1), Standing.ABSENT]
+    left = [*[LeaderStatus.REFUSED] * (ROUNDS - 1), LeaderStatus.ABSENT]
 
     def answer(servers: list[Address], *_: object) -> list[Answer]:
         standing = left.pop(0)
@@ -221,15 +221,17 @@ def test_an_origin_that_is_no_stateful_set_is_refused(
     assert_refused(pod, capsys, "--moved-from")
 
 
-@pytest.mark.parametrize("standing", [each for each in Standing if each is not Standing.ABSENT])
+@pytest.mark.parametrize(
+    "leader_status", [each for each in LeaderStatus if each is not LeaderStatus.ABSENT]
+)
 @pytest.mark.parametrize("at", [0, 1])
 def test_nothing_is_moved_while_the_original_may_be_there(
-    pod: Pod, standing: Standing, at: int, capsys: pytest.CaptureFixture[str]
+    pod: Pod, leader_status: LeaderStatus, at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(pod, ORIGINAL)
     pod.flags = MOVED
-    pod.peers = [standing if index == at else Standing.ABSENT for index in range(2)]
-    assert_refused(pod, capsys, standing.value, "The original has to be gone first", ORIGINAL)
+    pod.peers = [leader_status if index == at else LeaderStatus.ABSENT for index in range(2)]
+    assert_refused(pod, capsys, leader_status.value, "The original has to be gone first", ORIGINAL)
 
 
 def test_absent_names_prove_nothing_while_dns_does_not_know_the_own_service(
@@ -254,7 +256,7 @@ def test_a_disk_of_another_cluster_is_not_moved(
 def test_an_empty_disk_waits_for_a_disk_that_was_moved(
     pod: Pod, node_id: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pod.flags, pod.peers = MOVED, [Standing.REFUSED, Standing.NEW]
+    pod.flags, pod.peers = MOVED, [LeaderStatus.REFUSED, LeaderStatus.NEW]
     assert pod.format(node_id) == 1
     claims = "of the claims data-q-0, data-q-1, data-q-2"
     pod.assert_waits(capsys, "--moved-from prod/q says", claims, "persistence.movedFrom")
@@ -264,12 +266,12 @@ def test_an_empty_disk_waits_for_a_disk_that_was_moved(
 
 
 @pytest.mark.parametrize("node_id", [0, 1])
-@pytest.mark.parametrize("standing", [Standing.LEADS, Standing.LEADERLESS])
+@pytest.mark.parametrize("leader_status", [LeaderStatus.LEADS, LeaderStatus.LEADERLESS])
 def test_an_empty_disk_joins_the_pods_whose_disks_were_moved(
-    pod: Pod, node_id: int, standing: Standing, monkeypatch: pytest.MonkeyPatch
+    pod: Pod, node_id: int, leader_status: LeaderStatus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pod.flags = MOVED
-    left = [Standing.REFUSED, Standing.ABSENT, standing]
+    left = [LeaderStatus.REFUSED, LeaderStatus.ABSENT, leader_status]
 
     def answer(servers: list[Address], *_: object) -> list[Answer]:
         now = left.pop(0)
@@ -286,7 +288,7 @@ def test_an_empty_disk_joins_the_pods_whose_disks_were_moved(
 def test_an_empty_disk_joins_where_a_disk_that_was_moved_brought_the_record(
     pod: Pod, node_id: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pod.flags, pod.peers = MOVED, [Standing.REFUSED, Standing.REFUSED]
+    pod.flags, pod.peers = MOVED, [LeaderStatus.REFUSED, LeaderStatus.REFUSED]
     pod.api.record = BootstrapRecord(ClusterId(CLUSTER))
     assert pod.format(node_id) == 0
     pod.assert_joined()

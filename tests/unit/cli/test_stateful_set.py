@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.autojoin.bootstrap_record import BootstrapRecord, data_of
+from quorate.autojoin.bootstrap_record import BootstrapRecord, encode_record
 from quorate.cli.output import CommandError
 from quorate.cli.stateful_set import StatefulSetObjects
 from quorate.records.ids import ClusterId
@@ -53,7 +53,7 @@ def test_the_stateful_set_says_which_pods_there_are(
 def test_the_record_is_read_and_created_as_the_operator_does(
     api: StandIn, objects: StatefulSetObjects
 ) -> None:
-    api.answer = {"data": data_of(RECORD)}
+    api.answer = {"data": encode_record(RECORD)}
     assert objects.read_record() == RECORD
     api.answer = {"data": {"clusterId": "c"}}
     assert objects.read_record() == BootstrapRecord(ClusterId("c"))
@@ -63,7 +63,7 @@ def test_the_record_is_read_and_created_as_the_operator_does(
     assert path == "/api/v1/namespaces/ns/configmaps"
     assert body["metadata"] == {"name": "q-bootstrap", "labels": {"a": "b"}}
     assert body["immutable"] is True
-    assert body["data"] == data_of(RECORD)
+    assert body["data"] == encode_record(RECORD)
 
 
 def test_there_may_be_no_record_or_one_already(api: StandIn, objects: StatefulSetObjects) -> None:

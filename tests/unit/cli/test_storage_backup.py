@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.cli import storage_backup
-from quorate.cli.leader_probe import Answer, Standing
+from quorate.cli.leader_probe import Answer, LeaderStatus
 from quorate.cli.main import main
 from quorate.records.ids import DirectoryId, Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
@@ -157,7 +157,7 @@ def test_nothing_is_restored_where_the_backup_is_damaged_or_somebody_leads(
     run: Run, backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("backup", "old", "--output", str(backup))
-    leads = [Answer(("node-1", 9094), Standing.LEADS, "leads")]
+    leads = [Answer(("node-1", 9094), LeaderStatus.LEADS, "leads")]
     with monkeypatch.context() as patch:
         patch.setattr(storage_backup, "ask_for_leader", lambda *_: leads)
         status, _, err = run("restore", "new", "--input", str(backup))

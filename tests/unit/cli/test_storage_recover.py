@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.cli import storage_recover
-from quorate.cli.leader_probe import Answer, Standing
+from quorate.cli.leader_probe import Answer, LeaderStatus
 from quorate.cli.main import main
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
@@ -41,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Address]:
     def ask(addresses: Iterable[Address], cluster_id: str, kind: object) -> list[Answer]:
         assert (cluster_id, kind) == (CLUSTER, ChannelKind())
         servers.extend(addresses)
-        return [Answer(server, Standing.REFUSED, "does not answer") for server in servers]
+        return [Answer(server, LeaderStatus.REFUSED, "does not answer") for server in servers]
 
     monkeypatch.setattr(storage_recover, "ask_for_leader", ask)
     return servers
@@ -150,7 +150,7 @@ def test_a_recovery_that_was_interrupted_goes_on(
         raise OSError(5, "Input/output error", "the disk")
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage_recover, "finish", die)
+        patch.setattr(storage_recover, "execute_plan", die)
         assert run(*flags(directories[1]), "--execute") == (
             1,
             "",
@@ -185,13 +185,13 @@ def refusal(run: Run, *words: str) -> str:
 def test_a_leader_that_answers_is_named(
     run: Run, directories: dict[int, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leads = [Answer(("node-3", 9094), Standing.LEADS, "is node 3, which leads in epoch 2")]
+    leads = [Answer(("node-3", 9094), LeaderStatus.LEADS, "is node 3, which leads in epoch 2")]
     monkeypatch.setattr(storage_recover, "ask_for_leader", lambda *_: leads)
     before = content(directories[1])
     err = refusal(run, *flags(directories[1]), "--execute")
     assert err.startswith("error: node-3:9094 is node 3, which leads in epoch 2: the quorum is")
     assert content(directories[1]) == before
-    unclear = [Answer(("node-3", 9094), Standing.UNCLEAR, "hangs")]
+    unclear = [Answer(("node-3", 9094), LeaderStatus.UNCLEAR, "hangs")]
     monkeypatch.setattr(storage_recover, "ask_for_leader", lambda *_: unclear)
     assert "--ignore-server node-3:9094" in refusal(run, *flags(directories[1]))
     assert run(*flags(directories[1]), "--ignore-server", "node-3:9094")[0] == 0

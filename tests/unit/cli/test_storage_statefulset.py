@@ -9,7 +9,7 @@ import pytest
 
 from quorate.autojoin.bootstrap_record import BootstrapRecord
 from quorate.cli import storage_statefulset
-from quorate.cli.leader_probe import Answer, Standing
+from quorate.cli.leader_probe import Answer, LeaderStatus
 from quorate.cli.pod_disk_check import ROUNDS
 from quorate.cli.storage_statefulset import PROOFS, SILENCES, Verdict, judge_pods
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 OTHER = "Cluster-of-another-Own"
 BEGUN = DirectoryId(b"b" * 16)
 OTHERS_DISK = ReplicaKey(NodeId(0), DirectoryId(b"x" * 16))
-KNOWING = (Standing.LEADS, Standing.LEADERLESS)
-SILENT = (Standing.NEW, Standing.REFUSED, Standing.ABSENT)
+KNOWING = (LeaderStatus.LEADS, LeaderStatus.LEADERLESS)
+SILENT = (LeaderStatus.NEW, LeaderStatus.REFUSED, LeaderStatus.ABSENT)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pod:
 
 
 def test_no_pod_knows_a_quorum_only_when_each_one_proves_it() -> None:
-    for standings in combinations_with_replacement(Standing, 3):
+    for standings in combinations_with_replacement(LeaderStatus, 3):
         answers = [Answer(("h", 1), standing, "") for standing in standings]
         expected = Verdict.UNKNOWN
         if set(standings) & set(KNOWING):
@@ -47,21 +47,21 @@ def test_no_pod_knows_a_quorum_only_when_each_one_proves_it() -> None:
     assert judge_pods([]) is Verdict.NO_QUORUM
 
 
-@pytest.mark.parametrize("standing", SILENT)
-def test_pod_0_founds_where_no_pod_knows_a_quorum(pod: Pod, standing: Standing) -> None:
-    pod.peers = [standing, standing]
+@pytest.mark.parametrize("leader_status", SILENT)
+def test_pod_0_founds_where_no_pod_knows_a_quorum(pod: Pod, leader_status: LeaderStatus) -> None:
+    pod.peers = [leader_status, leader_status]
     assert pod.format() == 0
     pod.assert_founded()
     # It asks each other pod that the StatefulSet wants, and not itself, before it records that it
     # founds, and once before it does. A pod that does not answer may be about to refuse its disk.
     others = [("q-1.q-headless.ns.svc", 9094), ("q-2.q-headless.ns.svc", 9094)]
-    looks = PROOFS if standing is Standing.NEW else SILENCES
+    looks = PROOFS if leader_status is LeaderStatus.NEW else SILENCES
     assert pod.asked == [others] * (looks + 1)
 
 
 def test_pods_that_are_scaled_away_or_end_are_asked_too(pod: Pod) -> None:
     pod.api.replicas, pod.api.present = 1, 3
-    pod.peers = [Standing.ABSENT, Standing.LEADS]
+    pod.peers = [LeaderStatus.ABSENT, LeaderStatus.LEADS]
     assert pod.format() == 0
     pod.assert_joined()
 
@@ -95,7 +95,7 @@ def test_absent_names_prove_nothing_while_dns_does_not_know_the_service(
     words = "q-headless.ns.svc:9094 must have an address, as the service of this very pod"
     pod.assert_waits(capsys, words, "See to DNS")
     # Pods that answer need no names.
-    pod.peers = [Standing.NEW, Standing.REFUSED]
+    pod.peers = [LeaderStatus.NEW, LeaderStatus.REFUSED]
     assert pod.format() == 0
     pod.assert_founded()
 
@@ -103,7 +103,7 @@ def test_absent_names_prove_nothing_while_dns_does_not_know_the_service(
 def test_one_look_is_no_proof_when_the_time_is_over(
     pod: Pod, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answers = [*[Standing.UNREACHABLE] * (ROUNDS - 1), Standing.NEW]
+    answers = [*[LeaderStatus.UNREACHABLE] * (ROUNDS - 1), LeaderStatus.NEW]
 
     def answer(servers: list[Address], *_: object) -> list[Answer]:
         standing = answers.pop(0)
@@ -122,23 +122,25 @@ def test_the_only_pod_has_nobody_to_ask(pod: Pod) -> None:
     assert pod.asked == [[], []]
 
 
-@pytest.mark.parametrize("standing", [each for each in Standing if each not in (*KNOWING, *SILENT)])
+@pytest.mark.parametrize(
+    "leader_status", [each for each in LeaderStatus if each not in (*KNOWING, *SILENT)]
+)
 def test_what_is_unknown_founds_nothing_and_is_named_with_the_remedy(
-    pod: Pod, standing: Standing, capsys: pytest.CaptureFixture[str]
+    pod: Pod, leader_status: LeaderStatus, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pod.peers = [Standing.REFUSED, standing]
+    pod.peers = [LeaderStatus.REFUSED, leader_status]
     assert pod.format() == 1
-    words = f"q-2.q-headless.ns.svc:9094 {standing.value}: a quorum may be there"
+    words = f"q-2.q-headless.ns.svc:9094 {leader_status.value}: a quorum may be there"
     pod.assert_waits(capsys, words, "See to DNS", "kubectl delete pod --force")
     assert len(pod.asked) == ROUNDS
-    pod.peers = [Standing.REFUSED, Standing.ABSENT]
+    pod.peers = [LeaderStatus.REFUSED, LeaderStatus.ABSENT]
     assert pod.format() == 0
     pod.assert_founded()
 
 
 def test_names_that_appear_a_moment_later_are_asked_again(pod: Pod) -> None:
     # One look that proves something is followed by another one.
-    answers = [Standing.NEW, Standing.UNREACHABLE, *[Standing.NEW] * (PROOFS + 1)]
+    answers = [LeaderStatus.NEW, LeaderStatus.UNREACHABLE, *[LeaderStatus.NEW] * (PROOFS + 1)]
 
     def answer(servers: list[Address], *_: object) -> list[Answer]:
         standing = answers.pop(0)
@@ -151,12 +153,12 @@ def test_names_that_appear_a_moment_later_are_asked_again(pod: Pod) -> None:
     assert answers == []
 
 
-@pytest.mark.parametrize("standing", KNOWING)
-@pytest.mark.parametrize("other", Standing)
+@pytest.mark.parametrize("leader_status", KNOWING)
+@pytest.mark.parametrize("other", LeaderStatus)
 def test_a_quorum_that_one_pod_knows_is_joined(
-    pod: Pod, standing: Standing, other: Standing
+    pod: Pod, leader_status: LeaderStatus, other: LeaderStatus
 ) -> None:
-    pod.peers = [other, standing]
+    pod.peers = [other, leader_status]
     assert pod.format() == 0
     pod.assert_joined()
     # The next empty disk need not ask.
@@ -165,7 +167,7 @@ def test_a_quorum_that_one_pod_knows_is_joined(
 
 def test_a_quorum_is_joined_without_the_right_to_record_it(pod: Pod) -> None:
     pod.api.fails = {"create": "no right"}
-    pod.peers = [Standing.LEADS, Standing.LEADS]
+    pod.peers = [LeaderStatus.LEADS, LeaderStatus.LEADS]
     assert pod.format() == 0
     pod.assert_joined()
 
@@ -181,18 +183,18 @@ def test_other_pods_join_whatever_anybody_says(pod: Pod, node_id: int) -> None:
 @pytest.mark.parametrize("node_id", [0, 1])
 def test_the_records_cluster_id_counts(pod: Pod, node_id: int) -> None:
     pod.api.record = BootstrapRecord(ClusterId(OTHER))
-    pod.peers = [Standing.LEADS, Standing.LEADS]
+    pod.peers = [LeaderStatus.LEADS, LeaderStatus.LEADS]
     assert pod.format(node_id) == 0
     pod.assert_joined(OTHER)
 
 
 @pytest.mark.parametrize("first", [None, OTHERS_DISK])
-@pytest.mark.parametrize("standing", [each for each in Standing if each not in SILENT])
+@pytest.mark.parametrize("leader_status", [each for each in LeaderStatus if each not in SILENT])
 def test_with_a_record_an_empty_disk_joins_also_where_pods_cannot_be_asked(
-    pod: Pod, first: ReplicaKey | None, standing: Standing
+    pod: Pod, first: ReplicaKey | None, leader_status: LeaderStatus
 ) -> None:
     pod.api.record = BootstrapRecord(ClusterId(CLUSTER), first)
-    pod.peers = [Standing.ABSENT, standing]
+    pod.peers = [LeaderStatus.ABSENT, leader_status]
     assert pod.format() == 0
     pod.assert_joined()
     assert pod.api.created == []
@@ -204,7 +206,7 @@ def test_a_record_of_disks_that_are_all_lost_is_named_with_the_remedy(
 ) -> None:
     pod.api.record = BootstrapRecord(ClusterId(CLUSTER), OTHERS_DISK)
     pod.api.replicas = replicas
-    pod.peers = [Standing.NEW, Standing.REFUSED]
+    pod.peers = [LeaderStatus.NEW, LeaderStatus.REFUSED]
     assert pod.format() == 1
     remedy = "See that the other pods run, and whether their claims are there"
     pod.assert_waits(capsys, f"cluster {CLUSTER} has a quorum", remedy, "docs/kubernetes.md")
@@ -217,7 +219,7 @@ def test_a_record_of_disks_that_are_all_lost_is_named_with_the_remedy(
 def test_who_is_second_with_its_record_joins(pod: Pod) -> None:
     pod.api.first = BootstrapRecord(ClusterId(CLUSTER), OTHERS_DISK)
     # A pod knows that quorum by the time at which it is looked for.
-    standings = [*[Standing.REFUSED] * SILENCES, Standing.LEADS]
+    standings = [*[LeaderStatus.REFUSED] * SILENCES, LeaderStatus.LEADS]
 
     def answer(servers: list[Address], *_: object) -> list[Answer]:
         standing = standings.pop(0)
@@ -256,7 +258,7 @@ def test_a_crash_at_any_step_founds_once_and_blocks_nothing(
         except Killed:
             # Now it cannot be told what the others know: what was begun is not begun twice.
             if pod.api.record is not None:
-                pod.peers = [Standing.UNREACHABLE, Standing.UNCLEAR]
+                pod.peers = [LeaderStatus.UNREACHABLE, LeaderStatus.UNCLEAR]
             assert pod.format() == 0
         pod.assert_founded()
         # As at each start of the pod.
@@ -272,12 +274,12 @@ def begun(pod: Pod) -> None:
     write_founding(pod.fs, str(pod.directory), BEGUN)
 
 
-@pytest.mark.parametrize("standing", KNOWING)
+@pytest.mark.parametrize("leader_status", KNOWING)
 def test_a_founding_that_was_begun_ends_where_a_quorum_is_known(
-    pod: Pod, standing: Standing
+    pod: Pod, leader_status: LeaderStatus
 ) -> None:
     begun(pod)
-    pod.peers = [Standing.UNREACHABLE, standing]
+    pod.peers = [LeaderStatus.UNREACHABLE, leader_status]
     assert pod.format() == 0
     pod.assert_joined()
 
@@ -313,7 +315,7 @@ def test_flags_that_are_wrong_record_nothing(pod: Pod, capsys: pytest.CaptureFix
 
 def test_a_quorum_without_a_leader_is_said(pod: Pod, capsys: pytest.CaptureFixture[str]) -> None:
     pod.api.record = BootstrapRecord(ClusterId(CLUSTER), OTHERS_DISK)
-    pod.peers = [Standing.LEADERLESS, Standing.ABSENT]
+    pod.peers = [LeaderStatus.LEADERLESS, LeaderStatus.ABSENT]
     assert pod.format() == 0
     pod.assert_joined()
     assert "warning: no pod has a leader: q-1" in capsys.readouterr().err

@@ -18,7 +18,7 @@ from quorate.cli.supervisor import (
     BACKOFF_MAX_S,
     BACKOFF_MIN_S,
     Supervisor,
-    exit_words,
+    describe_exit,
     next_backoff_s,
 )
 
@@ -47,7 +47,7 @@ def test_a_process_that_lived_for_a_while_starts_from_the_shortest_wait() -> Non
     ],
 )
 def test_an_exit_is_put_into_words(status: int, words: str) -> None:
-    assert exit_words(status) == words
+    assert describe_exit(status) == words
 
 
 class Running:

@@ -13,7 +13,7 @@ from quorate.cli import up
 from quorate.cli.local_quorum import NodePlan, open_quorum
 from quorate.cli.main import main
 from quorate.cli.supervisor import Child
-from quorate.cli.up import ControllerNews, Row, leader_of, rows_of, table_of
+from quorate.cli.up import Row, StatusLog, leader_of, rows_of, table_of
 from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo, ReplicaState
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset, ReplicaKey
@@ -82,7 +82,7 @@ def test_every_controller_has_a_row() -> None:
 
 def test_without_a_terminal_only_changes_are_said() -> None:
     said: list[str] = []
-    changes = ControllerNews(said.append)
+    changes = StatusLog(said.append)
     following = Row(2, "h:2", 12, "Follower", 4, 7, 2)
     changes.show([Row(1, "h:1", 11, "Leader", 4, 9, 0), following])
     changes.show([Row(1, "h:1", 11, "Leader", 4, 12, 0), following])

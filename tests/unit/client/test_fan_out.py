@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.client.fan_out import ask_everybody
+from quorate.client.fan_out import ask_all
 
 if TYPE_CHECKING:
     from quorate.client.controller_calls import Address
@@ -31,7 +31,7 @@ async def test_answers_are_in_the_order_of_the_questions_and_each_is_asked_once(
     def named_in(said: str) -> tuple[Address | None, ...]:
         return (None, A, C) if said == "b" else ()
 
-    answers = await ask_everybody([A, B, A], ask, named_in=named_in)
+    answers = await ask_all([A, B, A], ask, named_in=named_in)
     assert list(answers.items()) == [(A, "a"), (B, "b"), (C, "c")]
     assert asked == [A, B, C]
 
@@ -48,7 +48,7 @@ async def test_what_is_enough_ends_it() -> None:
             ended.append(server)
         return "never"
 
-    answers = await ask_everybody([A, B], ask, is_enough=lambda said: said == "enough")
+    answers = await ask_all([A, B], ask, is_enough=lambda said: said == "enough")
     assert answers == {B: "enough"}
     assert ended == [A]
 
@@ -61,11 +61,11 @@ async def test_what_goes_wrong_at_one_ends_all() -> None:
         return ""
 
     with pytest.raises(ValueError, match="why"):
-        await ask_everybody([A, B], ask)
+        await ask_all([A, B], ask)
 
 
 async def test_nobody_has_nothing_to_say() -> None:
     async def ask(_: Address) -> str:
         return ""
 
-    assert await ask_everybody([], ask) == {}
+    assert await ask_all([], ask) == {}

@@ -10,7 +10,7 @@ import pytest
 from quorate.api.admin_api import AdminError
 from quorate.client import leader_finder
 from quorate.client.controller_calls import address_of
-from quorate.client.leader_finder import LeaderFinder, no_leader
+from quorate.client.leader_finder import LeaderFinder, no_leader_error
 from quorate.raft import messages as m
 from quorate.raft.last_message import Heard
 from quorate.records.errors import ErrorCode
@@ -31,7 +31,7 @@ def test_the_first_controller_that_answers_tells() -> None:
         last_leader=m.LeaderInfo(NodeId(2), Epoch(5)),
         heard=(Heard(NodeId(3), Millis(100)),),
     )
-    error = no_leader({"a:1": "connection refused", "b:2": answer})
+    error = no_leader_error({"a:1": "connection refused", "b:2": answer})
     assert str(error) == (
         "b:2 knows no leader in epoch 7; the last one that it knew is node 2 of epoch 5; it heard "
         "node 3 400 ms ago: see that a majority of the voters runs"
@@ -49,7 +49,7 @@ def test_a_controller_that_knows_nothing_says_so() -> None:
     answer = m.DescribeQuorumResponse(
         error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=m.LeaderInfo(None, Epoch(0))
     )
-    error = no_leader({"a:1": answer})
+    error = no_leader_error({"a:1": answer})
     assert str(error).startswith(
         "a:1 knows no leader in epoch 0, and none since it began; it heard nobody"
     )
@@ -60,7 +60,7 @@ def test_a_leader_that_is_gone_and_still_believed_in_is_the_last_one() -> None:
     answer = m.DescribeQuorumResponse(
         error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=m.LeaderInfo(NodeId(3), Epoch(5))
     )
-    error = no_leader({"a:1": answer, "c:3": "connection refused"})
+    error = no_leader_error({"a:1": answer, "c:3": "connection refused"})
     assert str(error).startswith("a:1 takes node 3 for the leader of epoch 5, which is not one;")
     assert error.metadata == {
         "asked": "a:1",
@@ -71,7 +71,7 @@ def test_a_leader_that_is_gone_and_still_believed_in_is_the_last_one() -> None:
 
 
 def test_without_any_answer_everybody_is_named() -> None:
-    error = no_leader({"a:1": "connection refused", "b:2": "no answer in time"})
+    error = no_leader_error({"a:1": "connection refused", "b:2": "no answer in time"})
     assert str(error).startswith(
         "no controller answers: a:1: connection refused; b:2: no answer in time"
     )
@@ -89,7 +89,7 @@ async def test_a_leader_that_another_request_forgets_meanwhile_is_still_an_addre
 
     class Client:
         async def try_describe_at(self, _: Address, __: float) -> m.DescribeQuorumResponse:
-            finder.forget()
+            finder.on_leader_lost()
             return leads
 
     finder = LeaderFinder(cast("ControllerClient", Client()), [("a", 1)])

@@ -7,7 +7,12 @@ from dataclasses import replace
 import pytest
 
 from quorate.api.admin_api import AMBIGUOUS_OBSERVER, OBSERVER_NOT_FOUND, AdminError
-from quorate.client.membership_requests import Doneness, completed, doneness, foreseen
+from quorate.client.membership_requests import (
+    Completion,
+    complete_request,
+    completion_of,
+    predict_rejection,
+)
 from quorate.raft import messages as m
 from quorate.raft.messages import Reason
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, ReplicaKey
@@ -55,22 +60,22 @@ UPGRADE = m.UpdateFeaturesRequest(1, validate_only=False)
 
 def test_one_look_at_the_quorum_completes_a_request() -> None:
     described = quorum(observers=(state(4),))
-    assert completed(add(bare(4)), described, cores.CLUSTER) == m.AddRaftVoterRequest(
+    assert complete_request(add(bare(4)), described, cores.CLUSTER) == m.AddRaftVoterRequest(
         cluster_id=cores.CLUSTER,
         voter=cores.key(4),
         listeners=cores.endpoints(4),
         timeout_ms=Millis(0),
     )
-    assert completed(remove(bare(3)), described, cores.CLUSTER) == replace(
+    assert complete_request(remove(bare(3)), described, cores.CLUSTER) == replace(
         remove(cores.key(3)), cluster_id=cores.CLUSTER
     )
-    assert completed(update(bare(2)), described, cores.CLUSTER) == replace(
+    assert complete_request(update(bare(2)), described, cores.CLUSTER) == replace(
         update(cores.key(2)), cluster_id=cores.CLUSTER
     )
-    assert completed(transfer(bare(2)), described, cores.CLUSTER) == replace(
+    assert complete_request(transfer(bare(2)), described, cores.CLUSTER) == replace(
         transfer(cores.key(2)), cluster_id=cores.CLUSTER
     )
-    assert completed(UPGRADE, described, cores.CLUSTER) == UPGRADE
+    assert complete_request(UPGRADE, described, cores.CLUSTER) == UPGRADE
 
 
 def test_what_the_caller_says_stays() -> None:
@@ -82,15 +87,15 @@ def test_what_the_caller_says_stays() -> None:
         timeout_ms=Millis(0),
         force=True,
     )
-    assert completed(whole, described, cores.CLUSTER) == whole
+    assert complete_request(whole, described, cores.CLUSTER) == whole
     unknown = replace(whole, voter=cores.key(7))
-    assert completed(unknown, described, cores.CLUSTER) == unknown
+    assert complete_request(unknown, described, cores.CLUSTER) == unknown
     strange = replace(remove(cores.key(7)), cluster_id=cores.CLUSTER)
-    assert completed(strange, described, cores.CLUSTER) == strange
+    assert complete_request(strange, described, cores.CLUSTER) == strange
 
 
 def test_a_voter_that_is_added_again_is_left_to_the_leader() -> None:
-    whole = completed(add(bare(2)), quorum(), cores.CLUSTER)
+    whole = complete_request(add(bare(2)), quorum(), cores.CLUSTER)
     assert isinstance(whole, m.AddRaftVoterRequest)
     assert whole.voter == cores.key(2)
 
@@ -98,7 +103,7 @@ def test_a_voter_that_is_added_again_is_left_to_the_leader() -> None:
 def test_a_replaced_disk_is_not_taken_for_the_new_one() -> None:
     gone = replace(LAGGING, key=ReplicaKey(NodeId(4), cores.key(9).directory_id))
     for observers in ((gone, state(4)), (state(4), gone)):
-        whole = completed(add(bare(4)), quorum(observers=observers), cores.CLUSTER)
+        whole = complete_request(add(bare(4)), quorum(observers=observers), cores.CLUSTER)
         assert isinstance(whole, m.AddRaftVoterRequest)
         assert whole.voter == cores.key(4)
 
@@ -118,33 +123,33 @@ def test_what_names_nobody_or_several_is_refused(
 ) -> None:
     twin = replace(state(4), key=ReplicaKey(NodeId(4), cores.key(9).directory_id))
     with pytest.raises(AdminError) as error:
-        completed(request_, quorum(observers=(state(4), twin)), cores.CLUSTER)
+        complete_request(request_, quorum(observers=(state(4), twin)), cores.CLUSTER)
     assert error.value.reason == reason
 
 
 @pytest.mark.parametrize(
     ("request_", "described", "where"),
     [
-        (add(cores.key(3)), quorum(), Doneness.DONE),
-        (add(cores.key(3)), quorum(pending=ADDING), Doneness.UNCOMMITTED),
-        (add(cores.key(3)), quorum(high_watermark=None), Doneness.UNCOMMITTED),
-        (add(cores.key(4)), quorum(), Doneness.NOT_DONE),
-        (remove(cores.key(4)), quorum(), Doneness.DONE),
-        (remove(cores.key(3)), quorum(), Doneness.NOT_DONE),
-        (update(cores.key(2)), quorum(), Doneness.DONE),
-        (update(cores.key(2)), quorum(MANY_WAYS), Doneness.DONE),
-        (update(cores.key(3)), quorum(), Doneness.NOT_DONE),
-        (update(cores.key(4)), quorum(), Doneness.NOT_DONE),
-        (UPGRADE, quorum(), Doneness.DONE),
-        (UPGRADE, quorum(kraft_version=0), Doneness.NOT_DONE),
-        (transfer(cores.key(1)), quorum(pending=ADDING), Doneness.DONE),
-        (transfer(cores.key(2)), quorum(), Doneness.NOT_DONE),
+        (add(cores.key(3)), quorum(), Completion.DONE),
+        (add(cores.key(3)), quorum(pending=ADDING), Completion.UNCOMMITTED),
+        (add(cores.key(3)), quorum(high_watermark=None), Completion.UNCOMMITTED),
+        (add(cores.key(4)), quorum(), Completion.NOT_DONE),
+        (remove(cores.key(4)), quorum(), Completion.DONE),
+        (remove(cores.key(3)), quorum(), Completion.NOT_DONE),
+        (update(cores.key(2)), quorum(), Completion.DONE),
+        (update(cores.key(2)), quorum(MANY_WAYS), Completion.DONE),
+        (update(cores.key(3)), quorum(), Completion.NOT_DONE),
+        (update(cores.key(4)), quorum(), Completion.NOT_DONE),
+        (UPGRADE, quorum(), Completion.DONE),
+        (UPGRADE, quorum(kraft_version=0), Completion.NOT_DONE),
+        (transfer(cores.key(1)), quorum(pending=ADDING), Completion.DONE),
+        (transfer(cores.key(2)), quorum(), Completion.NOT_DONE),
     ],
 )
 def test_a_change_is_done_when_the_set_is_as_asked_and_committed(
-    request_: m.MembershipRequest, described: m.DescribeQuorumResponse, where: Doneness
+    request_: m.MembershipRequest, described: m.DescribeQuorumResponse, where: Completion
 ) -> None:
-    assert doneness(request_, described) is where
+    assert completion_of(request_, described) is where
 
 
 @pytest.mark.parametrize(
@@ -170,5 +175,5 @@ def test_a_change_is_done_when_the_set_is_as_asked_and_committed(
 def test_a_refusal_is_foreseen_where_the_description_tells(
     request_: m.MembershipRequest, described: m.DescribeQuorumResponse, reason: str | None
 ) -> None:
-    refused = foreseen(request_, described)
+    refused = predict_rejection(request_, described)
     assert (None if refused is None else refused.reason) == reason

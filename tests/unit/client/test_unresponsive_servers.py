@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from quorate.client.controller_calls import RequestRefusedError
-from quorate.client.unresponsive_servers import ReplacedError, SilenceWatch, SilentServers
+from quorate.client.unresponsive_servers import (
+    FailoverWatch,
+    LeaderReplacedError,
+    UnresponsiveServers,
+)
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId
@@ -63,13 +67,13 @@ async def outcome(
 ) -> str:
     calls = cast("ControllerCalls", words)
     known = None if epoch is None else Epoch(epoch)
-    watch = SilenceWatch(calls, A, others, known, is_repeatable=is_repeatable)
-    return await watch.over(words.call())
+    watch = FailoverWatch(calls, A, others, known, is_repeatable=is_repeatable)
+    return await watch.run(words.call())
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorate.client.unresponsive_servers.PATIENCE_S", 0.01)
+    monkeypatch.setattr("quorate.client.unresponsive_servers.HEDGE_AFTER_S", 0.01)
 
 
 @pytest.mark.parametrize("is_repeatable", [True, False])
@@ -80,7 +84,7 @@ async def test_a_leader_of_a_later_epoch_ends_a_call(
     unreadable = ValueError("leader_epoch: -1 is negative")
     nothing = ("connection refused", unreadable, names(None, 6), names(A, 5))
     words = Words(*nothing, later, "end")
-    with pytest.raises(ReplacedError) as replaced:
+    with pytest.raises(LeaderReplacedError) as replaced:
         await outcome(words, epoch=5, is_repeatable=is_repeatable)
     assert words.asked == [B, C, B, C, B]
     assert replaced.value.epoch == 6
@@ -93,13 +97,13 @@ async def test_a_call_may_take_its_time_while_its_server_leads() -> None:
 
 
 async def test_what_may_be_repeated_goes_to_whoever_leads() -> None:
-    with pytest.raises(ReplacedError, match="node 3 leads epoch 5"):
+    with pytest.raises(LeaderReplacedError, match="node 3 leads epoch 5"):
         await outcome(Words(names(C, 5), "end"), epoch=None, is_repeatable=True)
 
 
 async def test_another_name_of_the_same_server_ends_no_change() -> None:
     words = Words(names(C, 5), names(C, 5), names(C, 6), "end")
-    with pytest.raises(ReplacedError, match="node 3 leads epoch 6"):
+    with pytest.raises(LeaderReplacedError, match="node 3 leads epoch 6"):
         await outcome(words, epoch=None, is_repeatable=False)
     assert len(words.asked) == 3
 
@@ -127,8 +131,8 @@ async def test_a_failure_in_the_turn_in_which_the_caller_gives_up_is_taken() -> 
         begun.set()
         await answer
 
-    watch = SilenceWatch(cast("ControllerCalls", None), A, (), None, is_repeatable=False)
-    caller = asyncio.ensure_future(watch.over(call()))
+    watch = FailoverWatch(cast("ControllerCalls", None), A, (), None, is_repeatable=False)
+    caller = asyncio.ensure_future(watch.run(call()))
     await begun.wait()
     answer.set_exception(ConnectionError("gone"))
     caller.cancel()
@@ -145,7 +149,7 @@ async def test_a_call_that_fails_does_so_and_one_that_is_given_up_is_cancelled()
     with pytest.raises(ValueError, match="why"):
         await outcome(words, epoch=5, is_repeatable=True)
     words = Words(names(C, 6), "end")
-    with pytest.raises(ReplacedError):
+    with pytest.raises(LeaderReplacedError):
         await outcome(words, epoch=5, is_repeatable=True)
     assert words.answer.cancelled()
 
@@ -154,20 +158,20 @@ async def test_a_silent_server_is_believed_in_a_later_epoch_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("quorate.client.unresponsive_servers.SILENCE_S", 3600.0)
-    silent = SilentServers()
+    silent = UnresponsiveServers()
     assert not silent.has(A)
-    assert not silent.leads_no_more(A, Epoch(5))
+    assert not silent.is_known_stale(A, Epoch(5))
     silent.add(A, Epoch(5))
     silent.add(B, None)
     assert silent.has(A)
-    assert silent.leads_no_more(A, Epoch(5))
-    assert not silent.leads_no_more(A, Epoch(6))
+    assert silent.is_known_stale(A, Epoch(5))
+    assert not silent.is_known_stale(A, Epoch(6))
     # The first that names it knows in which epoch it was silent.
-    assert silent.leads_no_more(B, Epoch(7))
-    assert not silent.leads_no_more(B, Epoch(8))
+    assert silent.is_known_stale(B, Epoch(7))
+    assert not silent.is_known_stale(B, Epoch(8))
     silent.discard(A)
     assert not silent.has(A)
     monkeypatch.setattr("quorate.client.unresponsive_servers.SILENCE_S", 0.0)
     silent.add(A, Epoch(5))
-    assert not silent.leads_no_more(A, Epoch(5))
-    assert silent.leads_no_more(B, Epoch(7))
+    assert not silent.is_known_stale(A, Epoch(5))
+    assert silent.is_known_stale(B, Epoch(7))

@@ -14,7 +14,7 @@ from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
 from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.controller.reads import answer_in_slices
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Offset, TopicId
@@ -40,7 +40,7 @@ def uuid(number: int) -> bytes:
 
 def answer(image: MetadataImage, request: ReadRequest, rights: Rights = UNLIMITED) -> Any:  # noqa: ANN401
     """The reply to a read, each kind of which has its own."""
-    return finish(answer_in_slices(image, request, rights))
+    return run_to_end(answer_in_slices(image, request, rights))
 
 
 class Cluster:
@@ -133,7 +133,7 @@ class Cluster:
         return topic_id
 
     def partition(self, name: str, partition_id: int = 0) -> Partition:
-        topic = self.image.topics.named(name)
+        topic = self.image.topics.by_name_or_none(name)
         assert topic is not None
         partition = self.image.topics.partition(topic.topic_id, partition_id)
         assert partition is not None
@@ -148,7 +148,7 @@ class Cluster:
 
     def leading(self, name: str) -> list[tuple[int, tuple[int, ...]]]:
         """Leader and ISR of each partition."""
-        topic = self.image.topics.named(name)
+        topic = self.image.topics.by_name_or_none(name)
         assert topic is not None
         partitions = self.image.topics.partitions_of(topic.topic_id)
         return [(partition.leader, partition.isr) for _, partition in partitions]

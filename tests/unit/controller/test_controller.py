@@ -11,7 +11,7 @@ from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings, Decision
 from quorate.controller.errors import NotActiveError
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.controller.topics.messages import (
     CreateTopics,
     DeleteTopics,
@@ -143,7 +143,7 @@ def test_brokers_get_a_whole_session_from_a_new_active_controller(cluster: Clust
     activate(controller, now_ms=20_000)
     assert controller.expire(28_999) is None
     assert controller.wake_at_ms == 29_000
-    controller.renew(25_000)
+    controller.reset_timers(25_000)
     assert controller.wake_at_ms == 34_000
 
 
@@ -191,10 +191,10 @@ def test_decisions_see_what_was_decided_before_and_readers_do_not(cluster: Clust
     assert first.end_offset == second.base_offset == second.end_offset
     assert second.reply.topics[0].error is ErrorCode.TOPIC_ALREADY_EXISTS  # type: ignore[union-attr]
     assert controller.image is before
-    listed = finish(controller.answer_in_slices(ListTopics(), CALLER))
+    listed = run_to_end(controller.answer_in_slices(ListTopics(), CALLER))
     assert listed == ListTopicsReply(before.position.end_offset, ())
     controller.commit(first.end_offset, timestamp_ms=1)
-    assert controller.image.topics.named("a") is not None
+    assert controller.image.topics.by_name_or_none("a") is not None
 
 
 def test_a_decision_on_what_may_not_commit_waits_for_it(cluster: Cluster) -> None:
@@ -282,7 +282,7 @@ def test_who_is_not_active_decides_nothing(cluster: Cluster) -> None:
         lambda: controller.expire(0),
         lambda: controller.advance(Offset(99)),
         lambda: controller.commit(Offset(99), timestamp_ms=0),
-        lambda: controller.renew(0),
+        lambda: controller.reset_timers(0),
     ]
     for call in calls:
         with pytest.raises(NotActiveError, match="this controller is not active"):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.controller.decision import Proposal, SoftState, too_large
+from quorate.controller.decision import Proposal, VolatileState, too_large
 from quorate.controller.errors import RefusedError
 from quorate.controller.request_types import RECORDS_MAX
 from quorate.records.batch import BATCH_BYTES_MAX, encode_batch
@@ -69,7 +69,7 @@ def test_a_number_that_is_wider_than_its_field_is_refused() -> None:
 def test_a_record_that_does_not_fit_is_refused_by_name() -> None:
     proposal = Proposal(30)
     with pytest.raises(RefusedError, match="The registration does not fit") as refused:
-        proposal.require(UnknownRecord(99, 0, bytes(BATCH_BYTES_MAX)), "The registration")
+        proposal.add_or_reject(UnknownRecord(99, 0, bytes(BATCH_BYTES_MAX)), "The registration")
     assert refused.value.error is ErrorCode.POLICY_VIOLATION
     assert proposal.records == []
 
@@ -82,7 +82,7 @@ def test_the_message_asks_to_split_the_request() -> None:
 
 
 def test_soft_state_is_found_by_its_type_and_replaced_by_its_like() -> None:
-    soft = SoftState((1, "a"))
+    soft = VolatileState((1, "a"))
     soft.put("b")
     assert (soft.of(int), soft.of(str)) == (1, "b")
 

@@ -16,7 +16,7 @@ THERE = LogPosition(Offset(9), Epoch(2), 5)
 def test_an_empty_image_is_at_the_begin_of_the_log() -> None:
     image = MetadataImage()
     assert image.position == LOG_BEGIN
-    assert image.topics.named("a") is None
+    assert image.topics.by_name_or_none("a") is None
     assert image.configs.of((2, "a")) == Map()
     assert image == MetadataImage()
 

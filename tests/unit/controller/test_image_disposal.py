@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from immutables import Map
 
 from quorate.controller.image import MetadataImage
-from quorate.controller.image_disposal import KEYS_SLICE, let_go_in_slices
+from quorate.controller.image_disposal import KEYS_SLICE, dispose_in_slices
 from quorate.controller.partitions.store import PartitionStore
 from quorate.controller.partitions.tree import PartitionTree
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.controller.topics.image import Topic, Topics
 from quorate.records.ids import TopicId
 
@@ -50,7 +50,7 @@ class Nodes(PartitionTree):
         super().__init__()
         self.left: list[object] = [Node(freed) for _ in range(count)]
 
-    def taken_apart(self) -> list[object]:
+    def disposable_parts(self) -> list[object]:
         left, self.left = self.left, []
         return left
 
@@ -63,7 +63,7 @@ def topics_of(freed: list[int], numbers: range) -> dict[TopicId, Topic]:
 def test_a_slice_frees_so_many_and_no_more() -> None:
     freed: list[int] = []
     image = MetadataImage(topics=Topics(Map(topics_of(freed, range(TOPICS)))))
-    slices = let_go_in_slices(image)
+    slices = dispose_in_slices(image)
     del image
     counts = [0, *(len(freed) for _ in slices)]
     assert counts[-1] == len(freed) == TOPICS
@@ -75,7 +75,7 @@ def test_a_slice_frees_so_many_and_no_more() -> None:
 def test_partitions_go_a_node_at_a_time() -> None:
     freed: list[int] = []
     topics = Topics(partitions=PartitionStore(Nodes(freed, 5)))
-    slices = let_go_in_slices(MetadataImage(topics=topics))
+    slices = dispose_in_slices(MetadataImage(topics=topics))
     assert [len(freed) for _ in slices] == [1, 2, 3, 4, 5]
 
 
@@ -86,9 +86,9 @@ def test_what_a_later_image_holds_stays() -> None:
     for topic_id, topic in topics_of(freed, range(100)).items():
         changed[topic_id] = topic
     later = MetadataImage(topics=Topics(changed.finish()))
-    slices = let_go_in_slices(first)
+    slices = dispose_in_slices(first)
     del first, changed, topic, topic_id
-    finish(slices)
+    run_to_end(slices)
     assert len(freed) == 100
     assert len(later.topics.by_id) == TOPICS
     assert all(isinstance(topic, ToldTopic) for topic in later.topics.by_id.values())
@@ -98,6 +98,6 @@ def test_every_part_of_a_real_image_is_walked(cluster: Cluster) -> None:
     cluster.create("t", (1, 2), (2, 3))
     image = cluster.image
     copy: Any = replace(image)
-    finish(let_go_in_slices(copy))
+    run_to_end(dispose_in_slices(copy))
     assert cluster.image == image
     assert len(image.topics.by_id) == len(image.topics.ids) == 1

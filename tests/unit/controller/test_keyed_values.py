@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from immutables import Map
 
-from quorate.controller.keyed_values import NamedValues
+from quorate.controller.keyed_values import KeyedValues
 
 
-def values(**owners: dict[str, int]) -> NamedValues[str, int]:
-    return NamedValues(Map({owner: Map(named) for owner, named in owners.items()}))
+def values(**owners: dict[str, int]) -> KeyedValues[str, int]:
+    return KeyedValues(Map({owner: Map(named) for owner, named in owners.items()}))
 
 
 def test_nothing_is_set_where_nothing_was() -> None:

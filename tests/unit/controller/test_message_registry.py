@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 
 from quorate.controller.message_registry import BOUNDS, MESSAGES, REQUESTS, SHAPES
-from quorate.controller.metadata_kinds import SUBJECTS
+from quorate.controller.metadata_kinds import METADATA_KINDS
 from quorate.controller.topics.messages import NewTopic
 
 # What has no dataclass: the replicas of one partition are a tuple.
@@ -22,8 +22,8 @@ def test_no_two_subjects_have_a_message_of_one_name() -> None:
 
 
 def test_requests_are_those_that_the_subjects_take() -> None:
-    writes = {write.request for subject in SUBJECTS for write in subject.writes}
-    reads = {kind for subject in SUBJECTS for kind in subject.reads}
+    writes = {write.request for subject in METADATA_KINDS for write in subject.writes}
+    reads = {kind for subject in METADATA_KINDS for kind in subject.reads}
     assert set(REQUESTS) == writes | reads
 
 

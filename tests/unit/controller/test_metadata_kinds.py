@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.controller.message_registry import REQUESTS
-from quorate.controller.metadata_kinds import SUBJECTS
+from quorate.controller.metadata_kinds import METADATA_KINDS
 from quorate.controller.request_types import ReadRequest, WriteRequest
 from quorate.records.metadata import (
     RECORD_TYPES,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def test_every_change_is_decided_by_one_subject() -> None:
-    writes = [write for subject in SUBJECTS for write in subject.writes]
+    writes = [write for subject in METADATA_KINDS for write in subject.writes]
     assert Counter(write.request for write in writes) == Counter(
         each for each in REQUESTS if issubclass(each, WriteRequest)
     )
@@ -32,7 +32,7 @@ def test_every_change_is_decided_by_one_subject() -> None:
 
 
 def test_every_question_is_answered_by_one_subject() -> None:
-    assert Counter(kind for subject in SUBJECTS for kind in subject.reads) == Counter(
+    assert Counter(kind for subject in METADATA_KINDS for kind in subject.reads) == Counter(
         each for each in REQUESTS if issubclass(each, ReadRequest)
     )
 
@@ -40,7 +40,7 @@ def test_every_question_is_answered_by_one_subject() -> None:
 @pytest.mark.rule("lossless_replay")
 def test_every_record_is_replayed_by_one_subject() -> None:
     def replayed() -> Iterator[type]:
-        for subject in SUBJECTS:
+        for subject in METADATA_KINDS:
             yield from subject.replay
             yield from subject.replay_at
 
@@ -49,5 +49,5 @@ def test_every_record_is_replayed_by_one_subject() -> None:
 
 
 def test_what_has_pauses_can_be_replayed_at_once() -> None:
-    for subject in SUBJECTS:
+    for subject in METADATA_KINDS:
         assert subject.replay_in_slices.keys() <= subject.replay.keys()

@@ -20,13 +20,13 @@ from quorate.controller.configs.messages import (
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import MetadataImage
 from quorate.controller.overlay import WRITTEN_MAX, Overlay
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset, TopicId
 from quorate.records.metadata import ConfigRecord, PartitionRecord, TopicRecord
-from quorate.sim.checkers.overlay_differential import DrawnDecisions, Standby, require_equal
-from quorate.sim.randomness import Draws
+from quorate.sim.checkers.overlay_differential import RandomDecisions, Standby, require_equal
+from quorate.sim.randomness import RandomSource
 from tests.unit.controller.conftest import CALLER, Cluster, uuid
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ LEADERS = 6
 
 def lead_and_lose(seed: int) -> None:
     """Brokers come and go, are heard or not; topics and settings change; batches are lost."""
-    draws = Draws(seed, "history")
-    decisions, standby = DrawnDecisions(draws), Standby()
+    draws = RandomSource(seed, "history")
+    decisions, standby = RandomDecisions(draws), Standby()
     now_ms = 0
     for epoch in range(1, LEADERS + 1):
         ways = decisions.lead(standby.image, Epoch(epoch), now_ms)
@@ -109,7 +109,7 @@ def test_what_changes_no_broker_makes_no_image_of_half_a_batch(
     assert not cluster.controller.decide(ask(cluster), CALLER, 0).records
     assert cluster.controller.expire(0) is None
     second = cluster.controller.decide(alteration("2"), CALLER, 0)
-    cluster.controller.cut(second.end_offset)
+    cluster.controller.end_batch(second.end_offset)
     cluster.controller.commit(first.end_offset, timestamp_ms=1)
     assert cluster.image is before
     cluster.commit(second)
@@ -124,10 +124,10 @@ def test_what_is_not_committed_is_seen_by_decisions_and_not_by_readers() -> None
     again = cluster.controller.decide(CreateTopics((NewTopic("a"),)), CALLER, 0)
     assert "exists already" in again.reply.topics[0].message  # type: ignore[union-attr]
     assert cluster.image is before
-    cluster.controller.cut(created.end_offset)
+    cluster.controller.end_batch(created.end_offset)
     assert cluster.image is before
     cluster.commit(created)
-    assert cluster.image.topics.named("a") is not None
+    assert cluster.image.topics.by_name_or_none("a") is not None
 
 
 def test_a_creation_that_pauses_goes_on_where_the_batch_was_cut_meanwhile() -> None:
@@ -138,9 +138,9 @@ def test_a_creation_that_pauses_goes_on_where_the_batch_was_cut_meanwhile() -> N
     request = CreateTopics((NewTopic("d", partitions=100), NewTopic("b_c")))
     slices = controller.decide_in_slices(request, CALLER, 0)
     next(slices)
-    controller.cut(first.end_offset)
+    controller.end_batch(first.end_offset)
     controller.commit(first.end_offset, timestamp_ms=1)
-    decision = finish(slices)
+    decision = run_to_end(slices)
     assert isinstance(decision.reply, CreateTopicsReply)
     assert [topic.error.name for topic in decision.reply.topics] == [
         "NONE",
@@ -238,7 +238,7 @@ def test_a_leader_that_gathers_keeps_one_image_for_each_batch(
         for number in range(10)
     ]
     before = cluster.image
-    cluster.controller.cut(decisions[-1].end_offset)
+    cluster.controller.end_batch(decisions[-1].end_offset)
     cluster.controller.commit(decisions[3].end_offset, timestamp_ms=1)
     assert cluster.image is before
     cluster.commit(decisions[-1])

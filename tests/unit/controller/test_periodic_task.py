@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from quorate.controller import controller as module
 from quorate.controller.controller import Controller
-from quorate.controller.decision import Outcome, Proposal, SoftState
-from quorate.controller.periodic_task import Timed
+from quorate.controller.decision import Outcome, Proposal, VolatileState
+from quorate.controller.periodic_task import PeriodicTask
 from quorate.records.ids import Epoch
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     import pytest
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from tests.unit.controller.conftest import Cluster
 
 
-@value
+@value_type
 class Alarm:
     """It is due at one time, and then no more."""
 
     at_ms: int | None
 
-    def apply(self, soft: SoftState) -> None:
+    def apply(self, soft: VolatileState) -> None:
         soft.put(self)
 
 
@@ -35,16 +35,16 @@ def rings(context: Context) -> Outcome | None:
     return Outcome(Proposal(30), None, (Alarm(None),))
 
 
-def wake_at_ms(soft: SoftState, _view: View) -> int | None:
+def wake_at_ms(soft: VolatileState, _view: View) -> int | None:
     return soft.of(Alarm).at_ms
 
 
-def renew(soft: SoftState, _view: View, now_ms: int) -> None:
+def renew(soft: VolatileState, _view: View, now_ms: int) -> None:
     soft.put(Alarm(now_ms + 50))
 
 
-def timed(at_ms: int) -> Timed:
-    return Timed(
+def timed(at_ms: int) -> PeriodicTask:
+    return PeriodicTask(
         begin=lambda _image, _settings, now_ms: Alarm(now_ms + at_ms),
         wake_at_ms=wake_at_ms,
         expire=rings,
@@ -63,7 +63,7 @@ def test_the_first_that_is_due_wakes_and_a_pause_puts_it_off(
     controller.activate(Epoch(2), cluster.image.position.end_offset, 0)
     assert controller.wake_at_ms == 100
     assert controller.expire(99) is None
-    controller.renew(99)
+    controller.reset_timers(99)
     assert controller.wake_at_ms == 149
     assert controller.expire(149) is None
     assert controller.wake_at_ms == sessions_end_ms + 99
@@ -86,7 +86,7 @@ def test_what_is_counted_of_its_decisions_is_kept_beyond_a_leadership(
 
 
 def test_without_a_word_on_pauses_they_make_no_difference(cluster: Cluster) -> None:
-    silent = Timed(begin=lambda *_: Alarm(7), wake_at_ms=wake_at_ms, expire=rings)
-    soft = SoftState((Alarm(7),))
+    silent = PeriodicTask(begin=lambda *_: Alarm(7), wake_at_ms=wake_at_ms, expire=rings)
+    soft = VolatileState((Alarm(7),))
     silent.renew(soft, cluster.image, 99)
     assert soft.of(Alarm) == Alarm(7)

@@ -15,11 +15,11 @@ from quorate.controller.errors import ReplayError
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.partitions import tree
 from quorate.controller.partitions.partition import NO_LEADER, UNASSIGNED_DIR
-from quorate.controller.record_runs import COLUMNS_MIN, RecordRun, items_in, items_of
+from quorate.controller.record_runs import COLUMNS_MIN, RecordRun, batch_items, piece_items
 from quorate.controller.replay import Replayer
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.records.batch import encode_batch, read_header, read_records
-from quorate.records.columnar.pieces import read_pieces
+from quorate.records.columnar.pieces import iter_pieces
 from quorate.records.ids import DirectoryId, Epoch, Offset, TopicId
 from quorate.records.metadata import (
     AbortTransactionRecord,
@@ -185,7 +185,7 @@ def one_by_one(batch: bytes) -> Iterator[Item]:
 
 
 def as_runs(batch: bytes, count: int) -> Iterator[Item]:
-    return items_of(read_pieces(batch, 0, read_header(batch), count))
+    return piece_items(iter_pieces(batch, 0, read_header(batch), count))
 
 
 def replayed(replayer: Replayer, items: Iterator[Item], count: int) -> type | None:
@@ -321,7 +321,7 @@ def test_only_a_batch_of_many_records_is_looked_through_for_runs(
 ) -> None:
     monkeypatch.setattr(record_runs, "RUN_MIN", 1)
     batch = batch_of(creation_of(1, count - 1))
-    items = list(items_in(batch, 0, read_header(batch)))
+    items = list(batch_items(batch, 0, read_header(batch)))
     if count < COLUMNS_MIN:
         assert items == list(one_by_one(batch))
     else:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.controller.slices import SORTED_TOGETHER_MAX, finish, sorted_in_parts
+from quorate.controller.slices import SORTED_TOGETHER_MAX, run_to_end, sorted_in_slices
 
 if TYPE_CHECKING:
     from quorate.controller.slices import Slices
@@ -15,8 +15,8 @@ def counted(pauses: int) -> Slices[str]:
 
 
 def test_what_has_pauses_can_be_done_at_once() -> None:
-    assert finish(counted(0)) == "after 0"
-    assert finish(counted(3)) == "after 3"
+    assert run_to_end(counted(0)) == "after 0"
+    assert run_to_end(counted(3)) == "after 3"
 
 
 def test_what_was_sorted_is_freed_one_by_one() -> None:
@@ -34,7 +34,7 @@ def test_what_was_sorted_is_freed_one_by_one() -> None:
             freed.append(self.number)
 
     count = 2 * SORTED_TOGETHER_MAX
-    steps = sorted_in_parts(Item(number) for number in range(count))
+    steps = sorted_in_slices(Item(number) for number in range(count))
     for number, item in enumerate(item for item in steps if item is not None):
         assert item.number == number
         # Those that were merged last may be held by the merge.

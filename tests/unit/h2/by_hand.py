@@ -11,7 +11,7 @@ from quorate.h2.fair_queue import FairQueue
 from quorate.h2.grpc_framing import frame_message
 from quorate.h2.protocol.header_codec import BlockReader
 from quorate.h2.protocol.limits import Limits, ListenerMemory
-from quorate.h2.server.protocol import ServerLink
+from quorate.h2.server.protocol import ServerProtocol
 from tests.unit.h2 import peers
 from tests.unit.h2.peers import Sent
 
@@ -79,9 +79,9 @@ class Wire:
         async def find(details: CallDetails) -> Any:  # noqa: ANN401
             return handler
 
-        self.gone: list[ServerLink] = []
+        self.gone: list[ServerProtocol] = []
         self.transport = TransportByHand(**info)
-        self.link = ServerLink(
+        self.link = ServerProtocol(
             limits or Limits(),
             message_bytes_max=1000,
             read_buffer=memoryview(bytearray(256 * 1024)),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.h2.protocol import frames
 from quorate.h2.protocol.connection import Connection
-from quorate.h2.protocol.events import ConnectionFailed, StreamEnded
+from quorate.h2.protocol.events import ConnectionFailed, StreamReset
 from quorate.h2.protocol.frames import H2ErrorCode, frame
 from quorate.h2.protocol.header_codec import block_of
 from quorate.h2.protocol.limits import Limits
@@ -110,7 +110,7 @@ def failed_with(connection: Connection, events: list[Event]) -> H2ErrorCode:
 def ended_with(connection: Connection, events: list[Event], stream_id: int = 1) -> int:
     """The code with which this end has cut a stream off, while the connection goes on."""
     assert not connection.is_over
-    (ending,) = [event for event in events if isinstance(event, StreamEnded)]
+    (ending,) = [event for event in events if isinstance(event, StreamReset)]
     assert (ending.stream_id, ending.is_peers) == (stream_id, False)
     (reset,) = [one for one in sent(connection) if one.kind == frames.RST_STREAM]
     assert (reset.stream_id, frames.WORD.unpack(reset.payload)[0]) == (stream_id, ending.code)

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from quorate.h2.client.call import ClientCall, Method
-from quorate.h2.client.protocol import ClientLink
+from quorate.h2.client.protocol import ClientProtocol
 from quorate.h2.grpc_framing import frame_message
 from quorate.h2.protocol import frames
 from quorate.h2.protocol.header_codec import block_of
@@ -23,10 +23,10 @@ class Server:
     """Greets, and answers as it is told."""
 
     def __init__(self, **info: Any) -> None:  # noqa: ANN401
-        self.gone: list[ClientLink] = []
+        self.gone: list[ClientProtocol] = []
         self.transport = TransportByHand(**info)
         self.widened = 0
-        self.link = ClientLink(
+        self.link = ClientProtocol(
             ping_every_s=100.0, ping_patience_s=50.0, gone=self.gone.append, widened=self._widen
         )
         self.link.connection_made(self.transport)

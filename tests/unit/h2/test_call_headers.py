@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from quorate.h2.call_headers import Request, request_of
-from quorate.h2.protocol.header_codec import judged
+from quorate.h2.protocol.header_codec import validate
 from quorate.h2.protocol.limits import Limits
 from tests.unit.h2.peers import REQUEST
 
@@ -14,7 +14,7 @@ from tests.unit.h2.peers import REQUEST
 def read(*more: tuple[bytes, bytes], without: bytes = b"") -> Request:
     pairs = [pair for pair in REQUEST if pair[0] != without]
     in_order = sorted([*pairs, *more], key=lambda pair: not pair[0].startswith(b":"))
-    return request_of(judged(in_order, Limits()))
+    return request_of(validate(in_order, Limits()))
 
 
 def test_a_call_has_a_method_a_timeout_and_metadata() -> None:
@@ -27,7 +27,7 @@ def test_a_call_has_a_method_a_timeout_and_metadata() -> None:
 
 
 def test_equal_headers_are_read_once() -> None:
-    fields = judged(list(REQUEST), Limits())
+    fields = validate(list(REQUEST), Limits())
     assert request_of(fields) is request_of(fields)
 
 

@@ -11,7 +11,7 @@ import pytest
 from quorate.h2 import callback_stream
 from quorate.h2.fair_queue import FairQueue
 from quorate.h2.grpc_framing import frame_message
-from quorate.h2.message_buffer import IN_A_TURN
+from quorate.h2.message_buffer import MESSAGES_PER_ITERATION
 from quorate.h2.protocol import frames
 from quorate.h2.protocol.frames import H2ErrorCode, frame
 from quorate.h2.protocol.header_codec import block_of
@@ -23,7 +23,7 @@ from tests.unit.h2.takers import Telling
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.h2.callback_stream import Door
+    from quorate.h2.callback_stream import StreamWriter
 
 
 class Echo(Telling):
@@ -38,22 +38,22 @@ class Echo(Telling):
         self.has_room = True
         self.error: Exception | None = None
 
-    def begin(self, door: Door) -> None:
-        super().begin(door)
+    def begin(self, stream_writer: StreamWriter) -> None:
+        super().begin(stream_writer)
         self.has_begun.set()
 
-    def room(self) -> int:
+    def capacity(self) -> int:
         return self.taken_max - len(self.taken)
 
-    def received(self, messages: list[bytes]) -> None:
+    def on_messages(self, messages: list[bytes]) -> None:
         self.runs.append(len(messages))
         for message in messages:
             self.taken.append(message)
             if self.error is not None:
                 raise self.error
-            self.has_room = self.door.reply(message)
+            self.has_room = self.stream_writer.reply(message)
 
-    def drained(self) -> None:
+    def on_writable(self) -> None:
         self.told.append("drained")
 
 
@@ -64,9 +64,9 @@ async def begun(
 ) -> Wire:
     async def serve(requests: Any, _: Any) -> Any:  # noqa: ANN401
         if is_wanted is not None:
-            requests.only_while(is_wanted)
+            requests.stop_unless(is_wanted)
         try:
-            await requests.hand_to(echo)
+            await requests.deliver_to(echo)
             echo.told.append("finished")
         finally:
             echo.told.append("over")
@@ -110,7 +110,7 @@ async def test_what_came_before_its_servicer_is_taken_when_that_begins() -> None
     echo = Echo()
 
     async def serve(requests: Any, _: Any) -> None:  # noqa: ANN401
-        await requests.hand_to(echo)
+        await requests.deliver_to(echo)
 
     wire = Wire(streaming(serve))
     wire.greet()
@@ -123,9 +123,9 @@ async def test_what_came_before_its_servicer_is_taken_when_that_begins() -> None
 async def test_without_budget_one_message_is_taken_in_an_iteration() -> None:
     echo = Echo()
     wire = await begun(echo, queue=FairQueue(budget_s=1e-9))
-    put(wire, *[b""] * IN_A_TURN)
+    put(wire, *[b""] * MESSAGES_PER_ITERATION)
     before = 0
-    while before < IN_A_TURN:
+    while before < MESSAGES_PER_ITERATION:
         await asyncio.sleep(0)
         assert len(echo.taken) - before <= 1
         before = len(echo.taken)
@@ -173,7 +173,7 @@ async def test_a_taker_without_room_stops_its_sender() -> None:
     assert wire.link.connection.unread == 60 * 905
     assert 1 not in [one.stream_id for one in wire.answers() if one.kind == frames.WINDOW_UPDATE]
     echo.taken_max = 1 << 20
-    echo.door.resume()
+    echo.stream_writer.resume()
     await wire.settle()
     assert len(echo.taken) == 61
     assert wire.link.connection.unread == 0
@@ -209,7 +209,7 @@ async def test_the_same_where_the_messages_are_iterated() -> None:
     taken = []
 
     async def serve(requests: Any, _: Any) -> None:  # noqa: ANN401
-        requests.only_while(lambda message: message != b"no")
+        requests.stop_unless(lambda message: message != b"no")
         taken.extend([request async for request in requests])
 
     wire = Wire(streaming(serve))
@@ -231,11 +231,11 @@ async def test_what_cannot_be_taken_is_told() -> None:
 
 async def test_who_has_finished_takes_no_more() -> None:
     class Once(Echo):
-        def received(self, messages: list[bytes]) -> None:
-            super().received(messages)
-            self.door.finish()
+        def on_messages(self, messages: list[bytes]) -> None:
+            super().on_messages(messages)
+            self.stream_writer.finish()
 
-        def room(self) -> int:
+        def capacity(self) -> int:
             return 1
 
     echo = Once()
@@ -300,14 +300,14 @@ async def test_a_call_that_is_cut_off_frees_everything(end: str, is_blocked: boo
     elif end == "loss":
         wire.link.connection_lost(None)
     else:
-        wire.link.abandon()
+        wire.link.cancel_calls()
     await wire.settle()
     assert echo.told == ["over"]
     # What is said too late is said to nobody.
-    echo.door.reply(b"late")
-    echo.door.resume()
-    echo.door.finish()
-    del echo.door
+    echo.stream_writer.reply(b"late")
+    echo.stream_writer.resume()
+    echo.stream_writer.finish()
+    del echo.stream_writer
     await wire.settle()
     assert wire.link.tasks == []
     assert call() is None
@@ -319,7 +319,7 @@ async def test_the_deadline_ends_a_call() -> None:
 
     async def serve(requests: Any, _: Any) -> None:  # noqa: ANN401
         try:
-            await requests.hand_to(echo)
+            await requests.deliver_to(echo)
         finally:
             over.set()
 

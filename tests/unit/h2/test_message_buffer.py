@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.h2 import grpc_framing
-from quorate.h2.message_buffer import IN_A_TURN, Inbox, IncompleteError
+from quorate.h2.message_buffer import MESSAGES_PER_ITERATION, IncompleteError, MessageBuffer
 from quorate.h2.protocol import frames
 from tests.unit.h2 import peers
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from quorate.h2.protocol.connection import Connection
 
 
-def called(bytes_max: int = 1 << 20) -> tuple[Connection, Inbox]:
+def called(bytes_max: int = 1 << 20) -> tuple[Connection, MessageBuffer]:
     connection = peers.server()
     connection.receive(peers.headers(flags=peers.WHOLE), 0.0)
-    return connection, Inbox(connection, 1, bytes_max=bytes_max, flush_soon=lambda: None)
+    return connection, MessageBuffer(connection, 1, bytes_max=bytes_max, flush_soon=lambda: None)
 
 
-def put(connection: Connection, inbox: Inbox, payload: bytes) -> None:
+def put(connection: Connection, message_buffer: MessageBuffer, payload: bytes) -> None:
     connection.receive(peers.data(payload), 0.0)
-    inbox.feed(payload, is_last=False)
+    message_buffer.feed(payload, is_last=False)
 
 
 def granted(connection: Connection) -> int:
@@ -43,7 +43,7 @@ async def test_what_is_there_is_taken_at_once() -> None:
 
 async def test_whoever_takes_many_small_messages_lets_others_have_their_turn() -> None:
     connection, inbox = called()
-    put(connection, inbox, grpc_framing.frame_message(b"") * 2 * IN_A_TURN)
+    put(connection, inbox, grpc_framing.frame_message(b"") * 2 * MESSAGES_PER_ITERATION)
     inbox.feed(b"", is_last=True)
     taken = 0
 
@@ -55,7 +55,7 @@ async def test_whoever_takes_many_small_messages_lets_others_have_their_turn() -
     taking = asyncio.ensure_future(take_all())
     for turn in range(2):
         await asyncio.sleep(0)
-        assert taken == (turn + 1) * IN_A_TURN
+        assert taken == (turn + 1) * MESSAGES_PER_ITERATION
     await taking
 
 

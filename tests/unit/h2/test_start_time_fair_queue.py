@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quorate.h2.start_time_fair_queue import Turns
+from quorate.h2.start_time_fair_queue import StartTimeFairQueue
 
 
 @dataclass(eq=False)
@@ -13,27 +13,29 @@ class One:
     used_s: float = 0.0
 
 
-def taken(turns: Turns[One], count: int, *, costs: dict[str, float]) -> str:
+def taken(
+    start_time_fair_queue: StartTimeFairQueue[One], count: int, *, costs: dict[str, float]
+) -> str:
     """The order of turns, where each client has work again after its own."""
     names = ""
     for _ in range(count):
-        one = turns.first()
-        turns.take(one)
-        turns.charge(one, costs[one.name], 100)
-        turns.add(one)
+        one = start_time_fair_queue.first()
+        start_time_fair_queue.take(one)
+        start_time_fair_queue.charge(one, costs[one.name], 100)
+        start_time_fair_queue.add(one)
         names += one.name
     return names
 
 
 def test_who_used_less_has_more_turns() -> None:
-    turns: Turns[One] = Turns()
+    turns: StartTimeFairQueue[One] = StartTimeFairQueue()
     for name in "ab":
         turns.add(One(name))
     assert taken(turns, 8, costs={"a": 3, "b": 1}) == "abbbabbb"
 
 
 def test_time_without_work_is_not_saved_up() -> None:
-    turns: Turns[One] = Turns()
+    turns: StartTimeFairQueue[One] = StartTimeFairQueue()
     turns.add(One("a"))
     assert taken(turns, 5, costs={"a": 1}) == "aaaaa"
     turns.add(One("b"))
@@ -41,7 +43,7 @@ def test_time_without_work_is_not_saved_up() -> None:
 
 
 def test_one_that_is_charged_while_it_waits_is_behind_the_others() -> None:
-    turns: Turns[One] = Turns()
+    turns: StartTimeFairQueue[One] = StartTimeFairQueue()
     first, second = One("a"), One("b")
     turns.add(first)
     turns.add(second)
@@ -50,14 +52,14 @@ def test_one_that_is_charged_while_it_waits_is_behind_the_others() -> None:
 
 
 def test_a_debt_has_a_bound() -> None:
-    turns: Turns[One] = Turns()
+    turns: StartTimeFairQueue[One] = StartTimeFairQueue()
     one = One("a")
     turns.charge(one, 50, 2)
     assert one.used_s == 2
 
 
 def test_used_time_counts_after_none_has_work() -> None:
-    turns: Turns[One] = Turns()
+    turns: StartTimeFairQueue[One] = StartTimeFairQueue()
     much, little = One("a"), One("b")
     for one in (much, little):
         turns.add(one)

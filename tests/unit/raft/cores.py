@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.request_manager import CallKind
+from quorate.raft.request_manager import RequestKind
 from quorate.raft.roles import Leader
 from quorate.records.control import KRaftVoters, LeaderChange
 from quorate.records.errors import ErrorCode
@@ -147,7 +147,7 @@ def ask(core: RaftCore, request: m.Request, *, now_ms: int, token: int = 1) -> a
 
 
 def answer(
-    core: RaftCore, call: CallId, response: m.PeerResponse | api.CallFailure, *, now_ms: int
+    core: RaftCore, call: CallId, response: m.PeerResponse | api.RequestFailure, *, now_ms: int
 ) -> api.Update:
     return core.step(api.ResponseReceived(call, response), Millis(now_ms))
 
@@ -167,7 +167,7 @@ def replies(update: api.Update) -> list[m.Response]:
 
 def said(update: api.Update) -> list[str]:
     """The words of its notes."""
-    return [note.text for note in update.notes]
+    return [note.text for note in update.trace]
 
 
 def successors(update: api.Update) -> list[int]:
@@ -206,7 +206,7 @@ def heed(core: RaftCore, node_id: int, *, now_ms: int) -> api.Update:
     """A voter answers the last BeginQuorumEpoch that it was sent: it follows this leader."""
     *_, call = [
         sent.call
-        for sent in open_calls(core, CallKind.BEGIN_QUORUM_EPOCH)
+        for sent in open_calls(core, RequestKind.BEGIN_QUORUM_EPOCH)
         if sent.to.node_id == node_id
     ]
     response = m.BeginQuorumEpochResponse(ErrorCode.NONE, leader_info(core))
@@ -296,7 +296,7 @@ def propose(core: RaftCore, *, now_ms: int = 2001, epoch: int = 1, token: int = 
 def append(core: RaftCore, voters: VoterSet, *, now_ms: int) -> api.Update:
     """A leader puts another set in force."""
     core.replica.timers.now = Millis(now_ms)
-    core.leading.append_voters(KRaftVoters(voters))
+    core.leader_replication.append_voters(KRaftVoters(voters))
     return core.step(api.TimerFired(), Millis(now_ms))
 
 
@@ -435,25 +435,25 @@ def batches(*infos: m.BatchInfo) -> m.FetchedBatches:
 
 
 _KINDS: Final = {
-    CallKind.VOTE: m.VoteRequest,
-    CallKind.BEGIN_QUORUM_EPOCH: m.BeginQuorumEpochRequest,
-    CallKind.FETCH: m.FetchRequest,
-    CallKind.DISCOVERY: m.FetchRequest,
-    CallKind.FETCH_SNAPSHOT: m.FetchSnapshotRequest,
+    RequestKind.VOTE: m.VoteRequest,
+    RequestKind.BEGIN_QUORUM_EPOCH: m.BeginQuorumEpochRequest,
+    RequestKind.FETCH: m.FetchRequest,
+    RequestKind.DISCOVERY: m.FetchRequest,
+    RequestKind.FETCH_SNAPSHOT: m.FetchSnapshotRequest,
 }
 
 
-def open_calls(core: RaftCore, kind: CallKind) -> list[api.SendRequest]:
+def open_calls(core: RaftCore, kind: RequestKind) -> list[api.SendRequest]:
     """The requests of that kind that have no answer yet."""
     return [
         sent
         for sent in unanswered(core)
         if isinstance(sent.request, _KINDS[kind])
-        and is_discovery(sent.request) == (kind is CallKind.DISCOVERY)
+        and is_discovery(sent.request) == (kind is RequestKind.DISCOVERY)
     ]
 
 
-def under_way(core: RaftCore, kind: CallKind = CallKind.FETCH) -> CallId:
+def under_way(core: RaftCore, kind: RequestKind = RequestKind.FETCH) -> CallId:
     """The one request of that kind that has no answer yet."""
     (sent,) = open_calls(core, kind)
     return sent.call

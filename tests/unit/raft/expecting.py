@@ -20,7 +20,7 @@ from quorate.records.ids import Epoch, Millis, Offset
 from quorate.records.voters import VoterSet
 
 if TYPE_CHECKING:
-    from quorate.raft.trace_events import NoteKind
+    from quorate.raft.trace_events import TraceEventKind
     from quorate.records.control import ControlRecord
     from quorate.records.ids import CallId, OffsetAndEpoch, ReplicaKey
 
@@ -193,14 +193,14 @@ def expect(
     update: api.Update,
     *effects: api.Effect,
     wake_at_ms: int | None,
-    notes: tuple[tuple[NoteKind, str], ...] = (),
+    notes: tuple[tuple[TraceEventKind, str], ...] = (),
 ) -> None:
     """Fail unless the Update asks for just these effects, in order, this wake-up and these notes.
 
     A note is compared by its kind and its words.
     """
     wanted = _lines(effects, wake_at_ms, notes)
-    found = _lines(update.effects, update.wake_at_ms, tuple((n.kind, n.text) for n in update.notes))
+    found = _lines(update.effects, update.wake_at_ms, tuple((n.kind, n.text) for n in update.trace))
     if found != wanted:
         raise AssertionError(
             "\n".join(["- is expected, + was found:", *_difference(wanted, found)])
@@ -218,7 +218,7 @@ def _difference(wanted: list[str], found: list[str]) -> list[str]:
 def _lines(
     effects: tuple[api.Effect, ...],
     wake_at_ms: int | None,
-    notes: tuple[tuple[NoteKind, str], ...],
+    notes: tuple[tuple[TraceEventKind, str], ...],
 ) -> list[str]:
     lines = [line for effect in effects for line in _shown("", effect)]
     lines += [f"note {kind.name}: {text}" for kind, text in notes]

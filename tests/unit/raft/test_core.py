@@ -8,7 +8,7 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.election.epoch_announcements import REPEAT_SHARE
 from quorate.raft.identity.log_identity import mark_of
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset, ReplyToken
 from tests.unit.raft import cores, traffic
@@ -57,7 +57,7 @@ def test_a_shutdown_hands_over_and_completes_when_somebody_else_leads() -> None:
         traffic.end_sent(9, 3, 2, 3),
         cores.progress("resigned", 1, leader_id=1, high_watermark=3),
         wake_at_ms=2001 + cores.part_of_election_timeout(REPEAT_SHARE),
-        notes=((NoteKind.ROLE_TAKEN, "shutting down: leader becomes resigned in epoch 1"),),
+        notes=((TraceEventKind.ROLE_TAKEN, "shutting down: leader becomes resigned in epoch 1"),),
     )
     leader = m.LeaderInfo(NodeId(2), Epoch(2), cores.endpoints(2))
     expect(
@@ -79,7 +79,7 @@ def test_a_shutdown_hands_over_and_completes_when_somebody_else_leads() -> None:
         wake_at_ms=2002 + cores.config().fetch_timeout_ms,
         notes=(
             (
-                NoteKind.ROLE_TAKEN,
+                TraceEventKind.ROLE_TAKEN,
                 "BeginQuorumEpoch (leader 2): resigned becomes follower in epoch 2",
             ),
         ),
@@ -98,7 +98,7 @@ def test_a_shutdown_does_not_wait_for_ever() -> None:
         wake_at_ms=2051 + cores.part_of_election_timeout(REPEAT_SHARE),
         notes=(
             (
-                NoteKind.ROLE_TAKEN,
+                TraceEventKind.ROLE_TAKEN,
                 "shutting down, with records that are not committed: "
                 "leader becomes resigned in epoch 1",
             ),
@@ -129,4 +129,4 @@ def test_cleaning_moves_the_log_start() -> None:
     answer = cores.fetched(cores.ask(core, cores.fetch(3, 0, 0), now_ms=2004, token=3))
     assert answer.snapshot_id == cores.end(3, 1)
     assert answer.log_start_offset == 3
-    assert core.remarks() == []
+    assert core.status_warnings() == []

@@ -6,7 +6,7 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.describe_quorum import api_versions
 from quorate.raft.last_message import Heard
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores
@@ -64,7 +64,7 @@ def test_a_change_that_is_not_committed_is_told() -> None:
 def test_without_a_leader_it_is_told_who_led_and_who_was_heard_when() -> None:
     core = cores.follower(2, 1)
     cores.ask(core, cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True), now_ms=7)
-    core.becoming.unattached(Epoch(2), Cause.HIGHER_EPOCH, "test")
+    core.transitions.become_unattached(Epoch(2), RoleChangeCause.HIGHER_EPOCH, "test")
     answer = cores.described(core, now_ms=7)
     assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert answer.leader == m.LeaderInfo(None, Epoch(2))
@@ -87,7 +87,7 @@ def test_healing_and_refused_votes_are_remarked() -> None:
     state = cores.recovered(1, 2, 3, remembered_end=cores.end(9, 2))
     core = cores.started(1, state)
     cores.ask(core, cores.vote(2, 1, 3, cores.end(1, 1)), now_ms=1)
-    healing, refused = core.remarks()
+    healing, refused = core.status_warnings()
     assert "once ended at 9@2" in healing
     assert refused.startswith("refused 1 vote(s) to 2: ")
 
@@ -95,7 +95,7 @@ def test_healing_and_refused_votes_are_remarked() -> None:
 def test_a_replica_that_loads_or_abstains_says_so() -> None:
     core = cores.started(1, cores.recovered(1, 2, 3, abstains=True))
     core.step(api.StateMachineProgress(ready=False), Millis(1))
-    assert core.remarks() == [
+    assert core.status_warnings() == [
         "abstains from votes: it came up empty at kraft.version 0, and has yet to hear from 2, 3",
         "the state machine is still loading",
     ]

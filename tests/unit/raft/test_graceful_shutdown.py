@@ -124,9 +124,9 @@ def test_a_stop_without_a_successor_does_not_end_in_time() -> None:
 def test_nobody_is_waited_for_where_every_other_process_is_gone() -> None:
     core = cores.grown_up_leader(1, 2, 3)
     sent = cores.calls(stop(core, now_ms=4500))
-    update = cores.answer(core, sent[2][0], api.CallFailure.DISCONNECTED, now_ms=4501)
+    update = cores.answer(core, sent[2][0], api.RequestFailure.DISCONNECTED, now_ms=4501)
     assert api.ShutdownComplete() not in update.effects
-    update = cores.answer(core, sent[3][0], api.CallFailure.DISCONNECTED, now_ms=4502)
+    update = cores.answer(core, sent[3][0], api.RequestFailure.DISCONNECTED, now_ms=4502)
     assert api.ShutdownComplete() in update.effects
 
 
@@ -145,8 +145,8 @@ def test_who_was_told_and_then_ended_too_is_not_waited_for() -> None:
         cores.answer(core, sent[node_id][0], told, now_ms=4501)
     again = cores.calls(wait(core, now_ms=4700))
     assert set(again) == {2, 3}
-    cores.answer(core, again[2][0], api.CallFailure.DISCONNECTED, now_ms=4701)
-    update = cores.answer(core, again[3][0], api.CallFailure.DISCONNECTED, now_ms=4701)
+    cores.answer(core, again[2][0], api.RequestFailure.DISCONNECTED, now_ms=4701)
+    update = cores.answer(core, again[3][0], api.RequestFailure.DISCONNECTED, now_ms=4701)
     assert api.ShutdownComplete() in update.effects
 
 
@@ -155,6 +155,6 @@ def test_a_leader_that_stops_begins_no_change_of_the_voters() -> None:
     core = cores.grown_up_leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=5001)
     core.replica.is_stopping = True
-    obstacle = core.membership.adding.changes.why_not_leader(None)
+    obstacle = core.membership_requests.add_voter_handler.voter_changes.check_leader(None)
     assert obstacle is not None
     assert obstacle.reason is m.Reason.NOT_LEADER

@@ -9,8 +9,8 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.request_manager import CallKind
-from quorate.raft.trace_events import Cause
+from quorate.raft.request_manager import RequestKind
+from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores
@@ -29,7 +29,7 @@ def heard(core: RaftCore, *, now_ms: int) -> dict[int, int]:
 def test_a_voter_is_heard_when_it_asks_and_when_it_answers() -> None:
     core = cores.unattached()
     cores.ask(core, cores.vote(3, 1, 0, cores.end(0, 0), pre_vote=True), now_ms=7)
-    cores.answer(core, cores.under_way(core, CallKind.DISCOVERY), cores.fetch_answer(), now_ms=8)
+    cores.answer(core, cores.under_way(core, RequestKind.DISCOVERY), cores.fetch_answer(), now_ms=8)
     assert heard(core, now_ms=9) == {2: 8, 3: 7}
 
 
@@ -62,7 +62,7 @@ def test_a_leader_that_answered_only_that_it_is_none_was_not_heard() -> None:
 
 
 def silence(core: RaftCore, now_ms: int) -> int:
-    return core.hearing.silence_ms(Millis(now_ms))
+    return core.last_contact.silence_ms(Millis(now_ms))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_slice_of_a_snapshot_is_an_answer() -> None:
         position=0,
         chunk=b"abc",
     )
-    cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), chunk, now_ms=1500)
+    cores.answer(core, cores.under_way(core, RequestKind.FETCH_SNAPSHOT), chunk, now_ms=1500)
     assert silence(core, 1500 + TIMEOUT_MS) == 0
 
 
@@ -147,10 +147,10 @@ def test_a_leader_is_never_silent_and_one_that_resigned_is_from_then_on() -> Non
 def test_the_answers_of_a_leader_before_its_own_leadership_are_of_the_past() -> None:
     core = cores.heard()
     core.replica.timers.now = Millis(50_000)
-    core.becoming.prospective(Cause.FETCH_TIMEOUT, "test")
-    core.becoming.candidate(Cause.PRE_VOTES_GRANTED, "test")
-    core.becoming.leader()
-    core.becoming.resigned((), Cause.CHECK_QUORUM, "test")
+    core.transitions.become_prospective(RoleChangeCause.FETCH_TIMEOUT, "test")
+    core.transitions.become_candidate(RoleChangeCause.PRE_VOTES_GRANTED, "test")
+    core.transitions.become_leader()
+    core.transitions.become_resigned((), RoleChangeCause.CHECK_QUORUM, "test")
     assert silence(core, 50_001 + TIMEOUT_MS) == TIMEOUT_MS + 1
 
 

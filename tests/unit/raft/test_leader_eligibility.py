@@ -43,7 +43,7 @@ def test_an_only_voter_with_a_disk_that_hangs_has_nobody_to_yield_to() -> None:
     core = cores.owing_a_flush(1)
     expect(core.step(api.TimerFired(), Millis(9000)), wake_at_ms=10_000)
     assert told(core).role == "leader"
-    (remark,) = core.remarks()
+    (remark,) = core.status_warnings()
     assert remark.startswith("the disk has not confirmed a flush for 7.0 s")
 
 
@@ -55,4 +55,4 @@ def test_nobody_campaigns_while_its_own_disk_hangs() -> None:
         update = core.step(api.TimerFired(), Millis(now_ms))
         votes = [r for _, r in cores.calls(update).values() if isinstance(r, m.VoteRequest)]
         assert votes == []
-    assert not core.hears_leader
+    assert not core.has_live_leader

@@ -9,9 +9,9 @@ import pytest
 
 from quorate.raft import messages as m
 from quorate.raft.core import RaftCore
-from quorate.raft.metrics import PENDING_CHANGES, STATES, raft_numbers, state_name
+from quorate.raft.metrics import PENDING_CHANGES, STATES, raft_metrics, state_name
 from quorate.raft.roles import Leader, PendingChange
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.ids import Epoch, Millis, ReplyToken, format_uuid
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import told
@@ -25,7 +25,7 @@ LEADER_ONLY = {
 
 
 def numbers_of(core: RaftCore, now_ms: int) -> dict[str, Any]:
-    return raft_numbers(core.replica, Millis(now_ms))
+    return raft_metrics(core.replica, Millis(now_ms))
 
 
 def test_a_leader_tells_of_the_voters_and_observers() -> None:
@@ -133,18 +133,20 @@ def test_roles_are_named_as_kafka_names_them(make: object, state: str) -> None:
 def test_votes_and_observers_show_in_the_role() -> None:
     core = cores.unattached(2)
     replica = core.replica
-    core.becoming.unattached(Epoch(3), Cause.STARTUP, "test", voted=cores.key(3))
+    core.transitions.become_unattached(
+        Epoch(3), RoleChangeCause.STARTUP, "test", voted=cores.key(3)
+    )
     assert state_name(replica) == "unattached-voted"
-    core.becoming.prospective(Cause.STARTUP, "test")
+    core.transitions.become_prospective(RoleChangeCause.STARTUP, "test")
     assert state_name(replica) == "prospective-voted"
-    core.becoming.candidate(Cause.STARTUP, "test")
+    core.transitions.become_candidate(RoleChangeCause.STARTUP, "test")
     assert state_name(replica) == "candidate"
     observer = cores.follower().replica
     observer.key = cores.key(9)
     assert state_name(observer) == "observer"
     leader = cores.leader()
-    leader.becoming.resigned((), Cause.STARTUP, "test")
+    leader.transitions.become_resigned((), RoleChangeCause.STARTUP, "test")
     assert state_name(leader.replica) == "resigned"
-    core.becoming.unattached(Epoch(9), Cause.STARTUP, "test")
-    core.becoming.prospective(Cause.STARTUP, "test")
+    core.transitions.become_unattached(Epoch(9), RoleChangeCause.STARTUP, "test")
+    core.transitions.become_prospective(RoleChangeCause.STARTUP, "test")
     assert state_name(replica) == "prospective"

@@ -6,7 +6,7 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.outbox import Outbox
 from quorate.raft.roles import Leader, Unattached
-from quorate.raft.trace_events import Note, NoteKind
+from quorate.raft.trace_events import TraceEvent, TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
 from tests.unit.raft import cores
@@ -34,9 +34,12 @@ def test_effects_and_notes_come_in_the_order_in_which_they_were_asked_for_and_on
     out = Outbox()
     out.emit(saved(1))
     out.reply(reply(1).token, reply(1).response)
-    out.note(NoteKind.STARTED, "one")
-    out.note(NoteKind.STARTED, "two", epoch=1)
-    notes = (Note(NoteKind.STARTED, "one"), Note(NoteKind.STARTED, "two", {"epoch": 1}))
+    out.note(TraceEventKind.STARTED, "one")
+    out.note(TraceEventKind.STARTED, "two", epoch=1)
+    notes = (
+        TraceEvent(TraceEventKind.STARTED, "one"),
+        TraceEvent(TraceEventKind.STARTED, "two", {"epoch": 1}),
+    )
     assert out.take() == ((saved(1), reply(1)), notes)
     assert out.take() == ((), ())
 

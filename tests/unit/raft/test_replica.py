@@ -9,7 +9,7 @@ import pytest
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.replica import BACKOFF_SHARE
-from quorate.raft.request_manager import CallKind, Calls
+from quorate.raft.request_manager import RequestKind, RequestManager
 from quorate.records.ids import Millis, NodeId, Offset
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import told
@@ -31,15 +31,15 @@ def test_a_removal_that_is_not_known_committed_does_not_end_campaigning() -> Non
 @pytest.mark.rule("retry_backoff")
 def test_a_peer_that_fails_again_and_again_is_left_alone_ever_longer() -> None:
     replica = cores.unattached().replica
-    replica.calls = Calls()
+    replica.request_manager = RequestManager()
 
     def wait() -> int:
-        replica.back_off(CallKind.VOTE, NodeId(2))
-        return min(replica.calls.deadlines(replica.timers.now)) - replica.timers.now
+        replica.back_off(RequestKind.VOTE, NodeId(2))
+        return min(replica.request_manager.deadlines(replica.timers.now)) - replica.timers.now
 
     waits = [wait() for _ in range(12)]
     assert waits[0] <= replica.config.retry_backoff_ms
     assert waits == sorted(waits)
     assert waits[0] < waits[-1] <= replica.config.election_timeout_ms // BACKOFF_SHARE
-    replica.calls.succeeded(CallKind.VOTE, NodeId(2))
+    replica.request_manager.succeeded(RequestKind.VOTE, NodeId(2))
     assert wait() == waits[0]

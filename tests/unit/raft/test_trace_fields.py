@@ -8,19 +8,19 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.trace_events import Cause, NoteKind
-from quorate.raft.trace_fields import change_values
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
+from quorate.raft.trace_fields import voter_change_fields
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import WatchedCore
 
 if TYPE_CHECKING:
-    from quorate.raft.trace_events import Note
+    from quorate.raft.trace_events import TraceEvent
 
 
-def taken(update: api.Update) -> list[Note]:
-    return [note for note in update.notes if note.kind is NoteKind.ROLE_TAKEN]
+def taken(update: api.Update) -> list[TraceEvent]:
+    return [note for note in update.trace if note.kind is TraceEventKind.ROLE_TAKEN]
 
 
 def cause(update: api.Update) -> str:
@@ -67,7 +67,7 @@ def test_an_only_voter_tells_every_role_that_it_takes() -> None:
 
 def test_a_resigning_leader_says_why_and_whom_it_prefers() -> None:
     core = cores.grown_up_leader(1, 2, 3)
-    request = api.ResignRequested("the disk is full", Cause.DISK_FULL)
+    request = api.ResignRequested("the disk is full", RoleChangeCause.DISK_FULL)
     (note,) = taken(core.step(request, Millis(4501)))
     assert note.values["cause"] == "disk_full"
     assert note.values["preferred"] == (2, 3)
@@ -111,9 +111,12 @@ def test_a_granted_vote_has_no_refusal() -> None:
 
 
 def test_a_change_names_the_voter_by_id_and_directory() -> None:
-    assert change_values("add", cores.key(3)) == {
+    assert voter_change_fields("add", cores.key(3)) == {
         "change": "add",
         "voter_id": 3,
         "directory_id": "AwMDAwMDAwMDAwMDAwMDAw",
     }
-    assert change_values("remove", ReplicaKey(NodeId(3))) == {"change": "remove", "voter_id": 3}
+    assert voter_change_fields("remove", ReplicaKey(NodeId(3))) == {
+        "change": "remove",
+        "voter_id": 3,
+    }

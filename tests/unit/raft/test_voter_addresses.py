@@ -8,8 +8,8 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.request_manager import CallKind
-from quorate.raft.voter_addresses import ADDRESSES_MAX, Addresses
+from quorate.raft.request_manager import RequestKind
+from quorate.raft.voter_addresses import ADDRESSES_MAX, VoterAddresses
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, DirectoryId, Epoch, Millis, NodeId, Offset, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
@@ -28,8 +28,8 @@ def at(port: int, node_id: int = 2) -> api.Peer:
     return api.Peer(NodeId(node_id), f"node-{node_id}", port)
 
 
-def addresses() -> Addresses:
-    return Addresses(cores.CLUSTER, "GRPC")
+def addresses() -> VoterAddresses:
+    return VoterAddresses(cores.CLUSTER, "GRPC")
 
 
 def stated(port: int, node_id: int = 2) -> m.VoteRequest:
@@ -38,15 +38,15 @@ def stated(port: int, node_id: int = 2) -> m.VoteRequest:
     return replace(vote, replica_endpoints=(Endpoint("GRPC", f"node-{node_id}", port),))
 
 
-def hear(known: Addresses, request: m.Request) -> None:
-    known.hear(request, lambda: [SET])
+def hear(known: VoterAddresses, request: m.Request) -> None:
+    known.learn_from_request(request, lambda: [SET])
 
 
 def test_a_voter_is_where_the_set_says() -> None:
     known = addresses()
-    assert known.peer(entry(2)) == at(9094)
+    assert known.current(entry(2)) == at(9094)
     hear(known, stated(9094))
-    assert known.known(entry(2)) == [at(9094)]
+    assert known.all_known(entry(2)) == [at(9094)]
 
 
 @pytest.mark.rule("leader_discovery")
@@ -65,8 +65,8 @@ def test_every_request_that_names_its_sender_teaches_where_it_is() -> None:
     ):
         known = addresses()
         hear(known, request)
-        assert known.known(entry(2)) == [at(9094), at(9095)]
-        assert known.known(entry(3)) == [at(9094, 3)]
+        assert known.all_known(entry(2)) == [at(9094), at(9095)]
+        assert known.all_known(entry(3)) == [at(9094, 3)]
 
 
 def called(port: int) -> m.FetchRequest:
@@ -89,67 +89,67 @@ def test_addresses_are_tried_in_turns_until_one_answers() -> None:
     hear(known, stated(9095))
     tried = []
     for _ in range(4):
-        peer = known.peer(entry(2))
+        peer = known.current(entry(2))
         assert peer is not None
         tried.append(peer.port)
-        known.sent(peer, SET, Millis(0))
+        known.on_sent(peer, SET, Millis(0))
     assert tried == [9094, 9095, 9094, 9095]
-    known.answered(at(9095), Millis(10))
-    assert known.peer(entry(2)) == at(9095)
+    known.confirm(at(9095), Millis(10))
+    assert known.current(entry(2)) == at(9095)
 
 
 def test_a_voter_that_moved_is_looked_for_there_first_whatever_answered_before() -> None:
     known = addresses()
     hear(known, stated(9095))
-    known.answered(at(9095), Millis(10))
+    known.confirm(at(9095), Millis(10))
     hear(known, stated(9096))
-    assert known.peer(entry(2)) == at(9096)
+    assert known.current(entry(2)) == at(9096)
     tried = []
     for _ in range(4):
-        peer = known.peer(entry(2))
+        peer = known.current(entry(2))
         assert peer is not None
         tried.append(peer.port)
-        known.sent(peer, SET, Millis(0))
+        known.on_sent(peer, SET, Millis(0))
     assert tried == [9096, 9095, 9094, 9096]
 
 
 def test_a_way_that_was_answered_lately_is_kept_while_the_next_answer_is_under_way() -> None:
     known = addresses()
     hear(known, stated(9095))
-    known.answered(at(9095), Millis(10))
-    known.sent(at(9095), SET, answered_since=Millis(10))
-    assert known.peer(entry(2)) == at(9095)
-    known.sent(at(9095), SET, answered_since=Millis(11))
-    assert known.peer(entry(2)) == at(9094)
+    known.confirm(at(9095), Millis(10))
+    known.on_sent(at(9095), SET, answered_since=Millis(10))
+    assert known.current(entry(2)) == at(9095)
+    known.on_sent(at(9095), SET, answered_since=Millis(11))
+    assert known.current(entry(2)) == at(9094)
 
 
 def test_a_way_at_which_somebody_else_answers_is_left_at_once() -> None:
     known = addresses()
     hear(known, stated(9095))
-    known.answered(at(9095), Millis(10))
-    known.is_another(at(9095))
-    known.sent(at(9095), SET, answered_since=Millis(0))
-    assert known.peer(entry(2)) == at(9094)
+    known.confirm(at(9095), Millis(10))
+    known.reject(at(9095))
+    known.on_sent(at(9095), SET, answered_since=Millis(0))
+    assert known.current(entry(2)) == at(9094)
 
 
 def test_what_a_disk_of_before_answered_says_nothing_of_the_new_one() -> None:
     known = addresses()
     hear(known, stated(9095))
-    known.answered(at(9095), Millis(10))
+    known.confirm(at(9095), Millis(10))
     new_disk = ReplicaKey(NodeId(2), DirectoryId(b"x" * 16))
     replaced = VoterSet.of([Voter(new_disk, cores.endpoints(2))])
-    known.hear(replace(stated(9096), replica=new_disk), lambda: [replaced])
-    known.sent(at(9095), replaced, answered_since=Millis(0))
+    known.learn_from_request(replace(stated(9096), replica=new_disk), lambda: [replaced])
+    known.on_sent(at(9095), replaced, answered_since=Millis(0))
     (voter,) = replaced
-    assert known.known(voter) == [at(9094), at(9096)]
+    assert known.all_known(voter) == [at(9094), at(9096)]
 
 
 def test_few_addresses_of_each_voter_are_remembered_the_latest_ones() -> None:
     known = addresses()
     for port in range(9095, 9195):
         hear(known, stated(port))
-    assert known.known(entry(2)) == [at(9094), at(9194), at(9193)]
-    assert len(known.known(entry(2))) == 1 + ADDRESSES_MAX
+    assert known.all_known(entry(2)) == [at(9094), at(9194), at(9193)]
+    assert len(known.all_known(entry(2))) == 1 + ADDRESSES_MAX
 
 
 def test_nothing_is_learnt_of_others() -> None:
@@ -163,7 +163,7 @@ def test_nothing_is_learnt_of_others() -> None:
         replace(stated(9095), replica_endpoints=(Endpoint("OTHER", "node-2", 9095),)),
     ):
         hear(known, request)
-    assert known.known(entry(2)) == [at(9094)]
+    assert known.all_known(entry(2)) == [at(9094)]
     for node_id in range(4, 256):
         hear(known, stated(9095, node_id))
     assert set(known._stated) <= {NodeId(1), NodeId(2), NodeId(3)}
@@ -173,7 +173,7 @@ def test_who_leaves_the_set_is_forgotten_when_somebody_else_says_where_it_is() -
     known = addresses()
     hear(known, stated(9095))
     without = cores.voters(1, 3)
-    known.hear(stated(9095, 3), lambda: [without])
+    known.learn_from_request(stated(9095, 3), lambda: [without])
     assert set(known._stated) == {NodeId(3)}
 
 
@@ -190,7 +190,7 @@ def test_a_vote_under_way_is_not_given_up_for_a_rumour_of_the_same_moment() -> N
     core = cores.unattached(1, 1, 2)
     core.step(api.TimerFired(), Millis(1500))
     assert votes(cores.ask(core, called(9095), now_ms=1510)) == []
-    assert [sent.to for sent in cores.open_calls(core, CallKind.VOTE)] == [at(9094)]
+    assert [sent.to for sent in cores.open_calls(core, RequestKind.VOTE)] == [at(9094)]
 
 
 def test_who_is_not_the_voter_that_was_meant_has_not_answered() -> None:

@@ -19,7 +19,7 @@ from quorate.records.batch import (
     iter_batches,
     read_header,
     read_records,
-    stamp,
+    restamp,
 )
 from quorate.records.codec.varint import encode_varint
 from quorate.records.crc import crc32c
@@ -197,10 +197,10 @@ def test_batches_are_iterated_between_two_positions() -> None:
 
 def test_a_stamped_batch_differs_in_base_offset_and_epoch_alone() -> None:
     batch = encode_batch([NOOP, b"x"], timestamp_ms=1)
-    stamped = stamp(batch, 77, 5)
+    stamped = restamp(batch, 77, 5)
     assert stamped == encode_batch([NOOP, b"x"], timestamp_ms=1, base_offset=77, epoch=5)
     assert check_batch(stamped) == check_batch(batch)._replace(base_offset=77, epoch=5)
-    assert stamp(bytearray(batch), 77, 5) == stamped
+    assert restamp(bytearray(batch), 77, 5) == stamped
 
 
 @pytest.mark.parametrize(

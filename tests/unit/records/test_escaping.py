@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from quorate.records.escaping import SHOWN_MAX, shown, written_out
+from quorate.records.escaping import SHOWN_MAX, escape_unprintable, shown
 
 
 def test_text_is_one_line_whose_characters_all_show() -> None:
-    assert written_out("a\nb\x1b[2J\u202ec\u200b") == r"a\nb\x1b[2J\u202ec\u200b"
-    assert written_out("plain, ä and ☃") == "plain, ä and ☃"
+    assert escape_unprintable("a\nb\x1b[2J\u202ec\u200b") == r"a\nb\x1b[2J\u202ec\u200b"
+    assert escape_unprintable("plain, ä and ☃") == "plain, ä and ☃"
 
 
 def test_a_peers_text_is_shown_up_to_a_bound() -> None:

@@ -6,10 +6,10 @@ from dataclasses import field, replace
 
 import pytest
 
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 
-@value
+@value_type
 class Point:
     x: int
     y: int = 0
@@ -27,13 +27,13 @@ def test_another_one_is_made_of_it() -> None:
     assert point == Point(1)
 
 
-@value
+@value_type
 class Secret:
     name: str
     key: str = field(repr=False)
 
 
-@value
+@value_type
 class Shown:
     x: int
 
@@ -52,7 +52,7 @@ def test_there_is_no_other_field() -> None:
         Point(1).z = 3  # type: ignore[attr-defined]
 
 
-@named_value
+@keyword_value_type
 class Place:
     host: str
     port: int = 0

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import grpc.aio
 import pytest
 
-from quorate.h2.callback_stream import HandsOver
+from quorate.h2.callback_stream import CallbackStream
 from quorate.h2.fair_queue import UNSHARED
-from quorate.rpc.callback_adapter import answers_to, replies_of, taken_while
+from quorate.rpc.callback_adapter import forward_responses, iter_replies, take_while
 from tests.unit.h2.takers import Telling
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from quorate.h2.callback_stream import Door, Taker
+    from quorate.h2.callback_stream import StreamHandler, StreamWriter
     from quorate.h2.fair_queue import Step
 
 
@@ -30,24 +30,24 @@ class Doubling(Telling):
         self.taken: list[int] = []
         self.waits = asyncio.Event()
 
-    def room(self) -> int:
+    def capacity(self) -> int:
         if len(self.taken) == self.left:
             self.waits.set()
         return self.left - len(self.taken)
 
-    def received(self, messages: list[int]) -> None:
+    def on_messages(self, messages: list[int]) -> None:
         (message,) = messages
         if message < 0:
             raise ValueError("negative")
         if message == 0:
             raise LookupError("zero")
         self.taken.append(message)
-        self.door.reply(2 * message)
+        self.stream_writer.reply(2 * message)
         self.left -= 1
 
-    def drained(self) -> None:
+    def on_writable(self) -> None:
         self.left += 1
-        self.door.resume()
+        self.stream_writer.resume()
 
 
 async def each(numbers: Iterable[int]) -> AsyncIterator[int]:
@@ -56,7 +56,7 @@ async def each(numbers: Iterable[int]) -> AsyncIterator[int]:
 
 
 async def replied(taker: Doubling, *numbers: int) -> list[Any]:
-    return [reply async for reply in replies_of(taker, each(numbers))]
+    return [reply async for reply in iter_replies(taker, each(numbers))]
 
 
 async def test_replies_are_yielded_in_order() -> None:
@@ -78,13 +78,13 @@ async def test_an_error_of_a_taker_is_raised() -> None:
 
 async def test_a_taker_without_room_is_waited_for() -> None:
     taker = Doubling(room=0)
-    replies = replies_of(taker, each([1]))
+    replies = iter_replies(taker, each([1]))
     first = asyncio.ensure_future(anext(replies))
     await taker.waits.wait()
     await asyncio.sleep(0)
     assert taker.taken == []
     taker.left = 2
-    taker.door.resume()
+    taker.stream_writer.resume()
     assert await first == 2
     with pytest.raises(StopAsyncIteration):
         await anext(replies)
@@ -101,7 +101,7 @@ async def test_whoever_ends_early_reads_no_more() -> None:
         finally:
             taker.told.append("closed")
 
-    replies = replies_of(taker, requests())
+    replies = iter_replies(taker, requests())
     endless.put_nowait(4)
     assert await anext(replies) == 8
     await replies.aclose()
@@ -112,27 +112,27 @@ async def test_whoever_ends_early_reads_no_more() -> None:
 
 
 async def test_requests_are_taken_while_they_are_wanted() -> None:
-    taken = [number async for number in taken_while(each([1, 2, 9, 3]), lambda n: n < 5)]
+    taken = [number async for number in take_while(each([1, 2, 9, 3]), lambda n: n < 5)]
     assert taken == [1, 2]
 
 
-class ByHand(HandsOver):
+class ByHand(CallbackStream):
     """A client's call that hands over, and its door."""
 
     def __init__(self, *answers: int) -> None:
         self.answers = answers
         self.ends: list[BaseException | None] = []
 
-    async def hand_to(self, taker: Taker) -> None:
-        taker.begin(self)
+    async def deliver_to(self, stream_handler: StreamHandler) -> None:
+        stream_handler.begin(self)
         try:
-            assert taker.room() >= len(self.answers)
-            taker.received(list(self.answers))
+            assert stream_handler.capacity() >= len(self.answers)
+            stream_handler.on_messages(list(self.answers))
         except ValueError as error:
-            taker.broken(error)
+            stream_handler.on_invalid_message(error)
         else:
-            taker.drained()
-            taker.half_closed()
+            stream_handler.on_writable()
+            stream_handler.on_half_close()
 
     def reply(self, message: Any) -> bool:  # noqa: ANN401
         raise AssertionError("nothing is sent here")
@@ -161,8 +161,8 @@ async def test_answers_are_taken_in_order_on_either_transport() -> None:
     calls: list[Any] = [Read(1, 2), ByHand(1, 2)]
     for call in calls:
         taken: list[int] = []
-        doors: list[Door] = []
-        await answers_to(call, taken.append, doors.append)
+        doors: list[StreamWriter] = []
+        await forward_responses(call, taken.append, doors.append)
         assert taken == [1, 2]
         assert doors == ([call] if isinstance(call, ByHand) else [])
     assert calls[1].ends == [None]
@@ -173,20 +173,20 @@ async def test_an_answer_that_is_not_what_it_should_be_ends_all() -> None:
         raise ValueError("wrong")
 
     call: Any = ByHand(1, 2)
-    await answers_to(call, take, lambda _: None)
+    await forward_responses(call, take, lambda _: None)
     assert [str(end) for end in call.ends] == ["wrong"]
 
 
 async def test_a_call_that_is_given_up_is_freed() -> None:
     class Silent(ByHand):
-        async def hand_to(self, taker: Taker) -> None:
-            self.taker = taker
-            await super().hand_to(taker)
+        async def deliver_to(self, stream_handler: StreamHandler) -> None:
+            self.stream_handler = stream_handler
+            await super().deliver_to(stream_handler)
             await asyncio.Event().wait()
 
     call: Any = Silent()
     found = weakref.ref(call)
-    taking = asyncio.ensure_future(answers_to(call, lambda _: None, lambda _: None))
+    taking = asyncio.ensure_future(forward_responses(call, lambda _: None, lambda _: None))
     await asyncio.sleep(0)
     taking.cancel()
     await asyncio.wait([taking])

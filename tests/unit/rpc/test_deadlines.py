@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from quorate.rpc.deadlines import MARGIN_S_MAX, handling_s
+from quorate.rpc.deadlines import MARGIN_S_MAX, handler_timeout_s
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -25,4 +25,4 @@ class Call:
 )
 def test_the_answer_has_time_to_get_there(left_s: float | None, handling: float | None) -> None:
     context = cast("grpc.aio.ServicerContext[object, object]", Call(left_s))
-    assert handling_s(context) == handling
+    assert handler_timeout_s(context) == handling

@@ -8,7 +8,7 @@ import grpc
 import pytest
 from grpc.aio import AioRpcError, Metadata
 
-from quorate.rpc.error_status import handshake_words, refusal_of, words_of
+from quorate.rpc.error_status import error_info_of, explain_error, explain_handshake_failure
 from quorate.rpc.security.tls import TlsFiles
 from quorate.settings.tls import TlsSettings
 from tests.certificates import Authority
@@ -41,17 +41,17 @@ def own(tmp_path: Path) -> TlsFiles:
 
 
 def test_plaintext_that_is_hung_up_on_may_want_tls() -> None:
-    words = handshake_words(CLOSED, None)
+    words = explain_handshake_failure(CLOSED, None)
     assert words == (
         "the server closed the connection: it may want TLS, or have too many connections"
     )
 
 
 def test_a_handshake_that_is_hung_up_on_wants_a_certificate_or_another_one(own: TlsFiles) -> None:
-    nobody = handshake_words(CLOSED, TlsFiles(TlsSettings()))
+    nobody = explain_handshake_failure(CLOSED, TlsFiles(TlsSettings()))
     assert nobody is not None
     assert nobody.startswith("the server closed the TLS handshake: it wants a client certificate")
-    somebody = handshake_words(CLOSED, own)
+    somebody = explain_handshake_failure(CLOSED, own)
     assert somebody is not None
     assert "may not trust the certificate of User:CN=alice in ssl.keystore.location" in somebody
 
@@ -60,7 +60,7 @@ def test_a_handshake_that_is_hung_up_on_wants_a_certificate_or_another_one(own: 
     "alert", ["TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE"]
 )
 def test_an_alert_says_that_a_certificate_is_wanted(alert: str) -> None:
-    words = handshake_words(f"{TO}TLS: {alert}", TlsFiles(TlsSettings()))
+    words = explain_handshake_failure(f"{TO}TLS: {alert}", TlsFiles(TlsSettings()))
     assert words is not None
     assert "it wants a client certificate, set ssl.keystore.location" in words
     assert "too many" not in words
@@ -68,39 +68,39 @@ def test_an_alert_says_that_a_certificate_is_wanted(alert: str) -> None:
 
 def test_an_alert_says_what_is_wrong_with_the_certificate(own: TlsFiles) -> None:
     details = f"{TO}TLS: SSLV3_ALERT_CERTIFICATE_EXPIRED"
-    words = handshake_words(details, own)
+    words = explain_handshake_failure(details, own)
     assert words is not None
     assert words.startswith(
         "the server refused the TLS handshake (certificate expired): it may not"
     )
-    assert handshake_words(details, TlsFiles(TlsSettings())) == (
+    assert explain_handshake_failure(details, TlsFiles(TlsSettings())) == (
         "the server refused the TLS handshake (certificate expired)"
     )
 
 
 def test_certificates_that_do_not_fit_say_why(own: TlsFiles) -> None:
-    untrusted = handshake_words(UNTRUSTED, own)
+    untrusted = explain_handshake_failure(UNTRUSTED, own)
     assert untrusted is not None
     assert "not trusted (unable to get local issuer certificate): ssl.truststore.loc" in untrusted
-    assert handshake_words(NO_TLS, own) == "the server does not speak TLS"
+    assert explain_handshake_failure(NO_TLS, own) == "the server does not speak TLS"
 
 
 @pytest.mark.parametrize("details", ["Socket closed", TO + "Connection refused", "", "x"])
 def test_other_errors_are_no_matter_of_handshakes(details: str, own: TlsFiles) -> None:
-    assert handshake_words(details, own) is None
-    assert handshake_words(details, None) is None
+    assert explain_handshake_failure(details, own) is None
+    assert explain_handshake_failure(details, None) is None
 
 
 def test_common_errors_have_short_words() -> None:
     refused = error(grpc.StatusCode.UNAVAILABLE, TO + "Connection refused")
-    assert words_of(refused, None) == "connection refused"
+    assert explain_error(refused, None) == "connection refused"
     late = error(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
-    assert words_of(late, None) == "no answer in time"
-    assert words_of(error(grpc.StatusCode.INTERNAL, "x"), None) == "INTERNAL: x"
-    assert words_of(error(grpc.StatusCode.UNAVAILABLE, CLOSED), None).startswith(
+    assert explain_error(late, None) == "no answer in time"
+    assert explain_error(error(grpc.StatusCode.INTERNAL, "x"), None) == "INTERNAL: x"
+    assert explain_error(error(grpc.StatusCode.UNAVAILABLE, CLOSED), None).startswith(
         "the server closed the connection: it may want TLS"
     )
 
 
 def test_an_error_of_somebody_else_is_no_refusal_of_ours() -> None:
-    assert refusal_of(error(grpc.StatusCode.PERMISSION_DENIED, "no")) is None
+    assert error_info_of(error(grpc.StatusCode.PERMISSION_DENIED, "no")) is None

@@ -11,7 +11,7 @@ from quorate.h2.name_resolver import RESOLVER, NameLookupError
 from quorate.rpc import listener as module
 from quorate.rpc.listener import _QUIET_S as QUIET_S
 from quorate.rpc.listener import GrpcListener, bound_addresses
-from quorate.rpc.security.authorization import ANYBODY, CallerInterceptor
+from quorate.rpc.security.authorization import ALLOW_ALL, CallerInterceptor
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class ServerByHand:
 
 
 def listener_of(server: ServerByHand, guard: CallerInterceptor | None = None) -> GrpcListener:
-    return GrpcListener(cast("grpc.aio.Server", server), guard or CallerInterceptor(ANYBODY, {}))
+    return GrpcListener(cast("grpc.aio.Server", server), guard or CallerInterceptor(ALLOW_ALL, {}))
 
 
 async def test_who_stops_it_twice_at_once_waits_for_the_first() -> None:
@@ -90,7 +90,7 @@ async def test_calls_are_taken_until_they_cease_or_the_grace_is_over(
     grace_s: float | None, last_call_s: float, stopped_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The calls move when they are answered; the grace is for those that go on."""
-    guard, server = CallerInterceptor(ANYBODY, {}), ServerByHand()
+    guard, server = CallerInterceptor(ALLOW_ALL, {}), ServerByHand()
     every_s = QUIET_S / 2
     calls_s = [last_call_s - every_s * number for number in range(int(last_call_s / every_s))]
     clock = Clock(guard, calls_s)

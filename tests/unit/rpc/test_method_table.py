@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.api.permissions import ALTER, OBSERVER, OBSERVER_OR_READ, PEER, PEER_OR_ALTER, Need
+from quorate.api.permissions import (
+    ALTER,
+    OBSERVER,
+    OBSERVER_OR_READ,
+    PEER,
+    PEER_OR_ALTER,
+    RequiredOperation,
+)
 from quorate.controller.authorization.authorizer import Operation
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
@@ -61,9 +68,9 @@ def test_every_kind_of_request_has_its_need(request_type: Any) -> None:  # noqa:
 def test_a_replica_that_asks_for_itself_needs_less(method: str) -> None:
     request = getattr(raft_pb2, f"{method}Request")
     row = METHODS[RAFT + method]
-    assert row.needs_of(request(auto_join=True), every_id) == PEER_OR_ALTER
-    assert row.needs_of(request(), every_id) == ALTER
-    assert not METHODS[ADMIN + method].is_judged_by_requests
+    assert row.required_permissions(request(auto_join=True), every_id) == PEER_OR_ALTER
+    assert row.required_permissions(request(), every_id) == ALTER
+    assert not METHODS[ADMIN + method].needs_request_authorization
 
 
 @pytest.mark.parametrize("method", ["Fetch", "FetchOnce", "FetchSnapshot"])
@@ -72,27 +79,37 @@ def test_a_caller_that_names_no_voter_or_no_replica_needs_less(method: str) -> N
     request: Any = raft_pb2.FetchSnapshotRequest if "Snap" in method else raft_pb2.FetchRequest
     voters = {0}
     for directory in ({}, {"replica_directory_id": b"d" * 16}):
-        assert row.needs_of(request(**directory), voters.__contains__) == OBSERVER_OR_READ
+        assert (
+            row.required_permissions(request(**directory), voters.__contains__) == OBSERVER_OR_READ
+        )
         # A replica of id 0 is one, too. The directory does not matter: a node votes once.
-        assert row.needs_of(request(replica_id=0, **directory), voters.__contains__) == PEER
-        assert row.needs_of(request(replica_id=9, **directory), voters.__contains__) == OBSERVER
+        assert (
+            row.required_permissions(request(replica_id=0, **directory), voters.__contains__)
+            == PEER
+        )
+        assert (
+            row.required_permissions(request(replica_id=9, **directory), voters.__contains__)
+            == OBSERVER
+        )
         # The voters are those of this moment.
-        assert row.needs_of(request(replica_id=9, **directory), every_id) == PEER
-    assert row.is_judged_by_requests
-    assert row.is_refused_at_once
+        assert row.required_permissions(request(replica_id=9, **directory), every_id) == PEER
+    assert row.needs_request_authorization
+    assert row.can_reject_before_request
 
 
 def test_a_request_is_of_the_kind_that_is_set() -> None:
     row = METHODS[CONTROLLER + "WriteStream"]
     beat = controller_pb2.WriteRequest(broker_heartbeat=controller_pb2.BrokerHeartbeat())
     assert row.kind_of(beat, every_id) == "broker_heartbeat"
-    assert row.needs_of(beat, every_id) == (Need((Operation.CLUSTER_ACTION,)),)
+    assert row.required_permissions(beat, every_id) == (
+        RequiredOperation((Operation.CLUSTER_ACTION,)),
+    )
     # The service refuses what is of no kind; a caller that may not even ask is told so first.
-    assert row.needs_of(controller_pb2.WriteRequest(), every_id) == ALTER
+    assert row.required_permissions(controller_pb2.WriteRequest(), every_id) == ALTER
 
 
 def test_what_nobody_knows_needs_alter() -> None:
-    assert UNKNOWN.needs_of(object(), every_id) == ALTER
+    assert UNKNOWN.required_permissions(object(), every_id) == ALTER
 
 
 def test_a_method_takes_no_more_than_its_requests_need() -> None:
@@ -136,4 +153,4 @@ def test_a_request_by_itself_is_treated_as_in_its_envelope() -> None:
         envelope = METHODS[CONTROLLER + ("Write" if is_write(method) else "Read")]
         assert row == replace(envelope, needs=row.needs, kind_of=row.kind_of)
         assert row.needs[""] in envelope.needs.values()
-        assert not row.is_judged_by_requests
+        assert not row.needs_request_authorization

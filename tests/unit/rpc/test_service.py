@@ -21,7 +21,7 @@ class Named:
     descriptor = CONTROLLER
     methods = CONTROLLER_METHODS
 
-    def behaviour(self, method: MethodDescriptor) -> Callable[[Any, Any], Any]:
+    def handler_for(self, method: MethodDescriptor) -> Callable[[Any, Any], Any]:
         return lambda _request, _context: method.name
 
 

@@ -27,7 +27,7 @@ from quorate.records.ids import (
     ReplyToken,
 )
 from quorate.records.voters import VoterSet
-from quorate.server.driver.raft_driver import Ending, RaftDriver
+from quorate.server.driver.raft_driver import ExitReason, RaftDriver
 from quorate.server.host import Host
 from quorate.sim.engine.disk import SimulatedDisk
 from quorate.storage.formatter import Formatting, format_directory
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from quorate.raft.core import RaftCore
     from quorate.raft.messages import Request, Response
-    from quorate.server.disk.executor import DiskCalls
+    from quorate.server.disk.executor import DiskCallTracker
 
 T = TypeVar("T")
 DIRECTORY = "/data"
@@ -76,7 +76,7 @@ class Disk(Host):
     def wall_ms(self) -> int:
         return 0
 
-    def disk_queue(self, name: str, calls: DiskCalls) -> Thread:
+    def disk_queue(self, name: str, calls: DiskCallTracker) -> Thread:
         del calls
         self.calls[name] = waiting = deque[Call]()
         return Thread(waiting)
@@ -146,8 +146,8 @@ class Sides:
 
         return note
 
-    async def pause(self) -> None:
-        self.done.append("pause")
+    async def suspend_storage_access(self) -> None:
+        self.done.append("suspend_storage_access")
 
 
 class DrivenByHand:
@@ -161,15 +161,15 @@ class DrivenByHand:
         config = StorageConfig(node_id=NodeId(1), segment_bytes=4096, cache_bytes=0)
         self.store, _ = LogStore.open(fs, DIRECTORY, config)
         self.core, self.disk, self.sides = Core(), Disk(), Sides()
-        self.ended: list[Ending] = []
+        self.ended: list[ExitReason] = []
         self._tokens = 0
         self.driver = RaftDriver(
             cast("RaftCore", self.core), self.store, self._end, None, self.disk
         )
         self.driver.start(cast("Any", self.sides), cast("Any", self.sides))
 
-    def _end(self, ending: Ending, _message: str) -> None:
-        self.ended.append(ending)
+    def _end(self, exit_reason: ExitReason, _message: str) -> None:
+        self.ended.append(exit_reason)
 
     async def tell(self, event: api.Event, *effects: api.Effect) -> None:
         """Something happens, and the core wants this done."""

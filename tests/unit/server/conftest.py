@@ -34,7 +34,7 @@ from quorate.records.ids import (
 )
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.server.config import LogSettings
-from quorate.server.driver.raft_driver import Ending, RaftDriver
+from quorate.server.driver.raft_driver import ExitReason, RaftDriver
 from quorate.server.metadata.application import MetadataApplication
 from quorate.server.snapshots.snapshotter import Snapshotter
 from quorate.storage.file_system import OsFile, OsFileSystem
@@ -93,7 +93,7 @@ class Stack:
     ) -> None:
         endpoints = (Endpoint("GRPC", "127.0.0.1", 9094),)
         self.directory = directory
-        self.ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[ExitReason] = asyncio.get_running_loop().create_future()
         store, recovered = LogStore.open(
             OsFileSystem(), str(directory), StorageConfig(node_id=NODE, segment_bytes=4096)
         )
@@ -131,8 +131,8 @@ class Stack:
         self._snapshots = recovered.state.snapshots
         self.is_closed = False
 
-    def _end(self, ending: Ending, _message: str) -> None:
-        self.ended.set_result(ending)
+    def _end(self, exit_reason: ExitReason, _message: str) -> None:
+        self.ended.set_result(exit_reason)
 
     def start(self) -> None:
         self.driver.start(self.network, self.application)
@@ -188,7 +188,7 @@ async def open_stack(
 ) -> AsyncIterator[Callable[..., Awaitable[Stack]]]:
     """Opens the one directory of a test, formatted for a single voter; closes at the end."""
     # Whether a decision has to pause must not hang on how busy the machine is.
-    monkeypatch.setattr("quorate.server.metadata.decision_executor.AT_ONCE_S", WAIT_S)
+    monkeypatch.setattr("quorate.server.metadata.decision_executor.INLINE_BUDGET_S", WAIT_S)
     voter = Voter(ReplicaKey(NODE, DIRECTORY), (Endpoint("GRPC", "127.0.0.1", 9094),))
     formatting = Formatting(
         meta=MetaProperties(NODE, CLUSTER, DIRECTORY), records=(), voters=VoterSet((voter,))

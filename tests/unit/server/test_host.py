@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 
-from quorate.server.disk.executor import DiskCalls
+from quorate.server.disk.executor import DiskCallTracker
 from quorate.server.host import Host
 
 
@@ -25,7 +25,7 @@ def test_the_time_of_a_thread_stands_still_while_it_waits() -> None:
 
 
 async def test_a_call_to_the_disk_is_made_in_a_thread_of_that_name() -> None:
-    queue = Host().disk_queue("a disk", DiskCalls())
+    queue = Host().disk_queue("a disk", DiskCallTracker())
     name = await queue.run("a look", lambda: threading.current_thread().name)
     queue.close()
     assert name == "a disk"

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-from quorate.server.loop_watchdog import STANDS_AFTER_S, LoopWatch
+from quorate.server.loop_watchdog import STALL_THRESHOLD_S, LoopWatchdog
 
 if TYPE_CHECKING:
     import pytest
@@ -20,25 +20,25 @@ class Clock:
 
 async def test_a_loop_that_turns_is_nothing_to_tell_of(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    watch = LoopWatch(asyncio.get_running_loop(), clock)
+    watch = LoopWatchdog(asyncio.get_running_loop(), clock)
     for _ in range(5):
-        watch.look()
+        watch.poll()
         await asyncio.sleep(0)
-        clock.now_s += STANDS_AFTER_S
-    assert (watch.standing_s, watch.stalls, caplog.messages) == (0.0, 0, [])
+        clock.now_s += STALL_THRESHOLD_S
+    assert (watch.stalled_s, watch.stalls, caplog.messages) == (0.0, 0, [])
 
 
 async def test_a_loop_that_stands_is_told_of_once_with_the_place(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = Clock()
-    watch = LoopWatch(asyncio.get_running_loop(), clock)
+    watch = LoopWatchdog(asyncio.get_running_loop(), clock)
 
     def looks_from_another_thread() -> None:
-        watch.look()
+        watch.poll()
         for _ in range(3):
-            clock.now_s += STANDS_AFTER_S
-            watch.look()
+            clock.now_s += STALL_THRESHOLD_S
+            watch.poll()
 
     def stand() -> None:
         thread = threading.Thread(target=looks_from_another_thread)
@@ -46,19 +46,19 @@ async def test_a_loop_that_stands_is_told_of_once_with_the_place(
         thread.join()
 
     stand()
-    assert watch.standing_s == 3 * STANDS_AFTER_S
+    assert watch.stalled_s == 3 * STALL_THRESHOLD_S
     assert watch.stalls == 1
     (said,) = caplog.messages
     assert said.startswith("the event loop stands, and nobody is answered")
     assert "< stand (" in said
     await asyncio.sleep(0)
-    assert caplog.messages[1:] == [f"the event loop stood for {3 * STANDS_AFTER_S:.1f} s"]
-    assert watch.standing_s == 0.0
+    assert caplog.messages[1:] == [f"the event loop stood for {3 * STALL_THRESHOLD_S:.1f} s"]
+    assert watch.stalled_s == 0.0
 
 
 async def test_a_watch_that_is_stopped_ends_its_thread() -> None:
     others = set(threading.enumerate())
-    watch = LoopWatch(asyncio.get_running_loop())
+    watch = LoopWatchdog(asyncio.get_running_loop())
     watch.start()
     (thread,) = (t for t in threading.enumerate() if t.name == "loop watch" and t not in others)
     watch.stop()

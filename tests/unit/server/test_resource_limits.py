@@ -38,16 +38,16 @@ def test_the_limit_is_raised_up_to_what_is_kept_for_files() -> None:
 
 def test_little_space_warns_before_it_is_exhausted(tmp_path: Path) -> None:
     space = DiskSpace(str(tmp_path), 100)
-    assert (space.judge(400), space.is_exhausted) == (None, False)
-    assert "getting low" in (space.judge(399) or "")
+    assert (space.evaluate(400), space.is_exhausted) == (None, False)
+    assert "getting low" in (space.evaluate(399) or "")
     assert not space.is_exhausted
-    assert "too little to lead" in (space.judge(99) or "")
+    assert "too little to lead" in (space.evaluate(99) or "")
     assert space.is_exhausted
 
 
 def test_the_disk_of_the_directory_is_measured(tmp_path: Path) -> None:
     space = DiskSpace(str(tmp_path), 0)
-    assert space.look() is None
+    assert space.measure() is None
     assert space.free_bytes > 0
 
 

@@ -79,7 +79,7 @@ class Watched:
         return update
 
     def answer(
-        self, node_id: int, response: m.PeerResponse | api.CallFailure, at: int | None = None
+        self, node_id: int, response: m.PeerResponse | api.RequestFailure, at: int | None = None
     ) -> api.Update:
         """What a node says to the newest request that was sent to it."""
         call, _ = self.calls[node_id]

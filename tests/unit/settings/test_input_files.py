@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.settings.input_files import read_input
-from quorate.settings.regular_files import UnfitFileError
+from quorate.settings.regular_files import NotRegularFileError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"abc")
     assert read_input(str(path), 3) == b"abc"
-    with pytest.raises(UnfitFileError, match="larger than 2 bytes"):
+    with pytest.raises(NotRegularFileError, match="larger than 2 bytes"):
         read_input(str(path), 2)
 
 
@@ -47,7 +47,7 @@ def test_a_pipe_that_is_too_long_is_named(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.write(writer, b"abcd")
     try:
-        with pytest.raises(UnfitFileError, match=r"^it is larger than 3 bytes$"):
+        with pytest.raises(NotRegularFileError, match=r"^it is larger than 3 bytes$"):
             read_input(f"/dev/fd/{reader}", 3)
     finally:
         os.close(reader)
@@ -62,7 +62,9 @@ def test_a_pipe_that_does_not_end_is_given_up(tmp_path: Path, *, has_writer: boo
     try:
         if writer is not None:
             os.write(writer, b"abc")
-        with pytest.raises(UnfitFileError, match=r"^it has not ended within 0\.01 s: end what"):
+        with pytest.raises(
+            NotRegularFileError, match=r"^it has not ended within 0\.01 s: end what"
+        ):
             read_input(str(path), timeout_s=0.01)
     finally:
         if writer is not None:
@@ -87,7 +89,7 @@ def test_what_is_neither_file_nor_pipe_is_named(kind: str, tmp_path: Path) -> No
         path.mkdir()
     else:
         path.symlink_to("/dev/zero")
-    with pytest.raises(UnfitFileError, match=f"it is {kind}, not a regular file"):
+    with pytest.raises(NotRegularFileError, match=f"it is {kind}, not a regular file"):
         read_input(str(path))
     with pytest.raises(FileNotFoundError):
         read_input(str(tmp_path / "none"))

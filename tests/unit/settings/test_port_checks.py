@@ -9,11 +9,11 @@ import pytest
 
 from quorate.settings.port_checks import (
     any_address,
+    bind_problem,
+    binding_port,
     each_of,
     own_addresses,
     require_free,
-    taking_port,
-    why_not,
 )
 from quorate.settings.properties import ConfigError
 
@@ -25,22 +25,22 @@ def test_a_taken_port_is_named_with_its_setting_and_the_systems_reason() -> None
             rf"^listeners: 127\.0\.0\.1:{port} cannot be listened on: Address already in use: stop "
             "what listens there, or choose another address$"
         )
-        with pytest.raises(ConfigError, match=words), taking_port("listeners", "127.0.0.1", port):
+        with pytest.raises(ConfigError, match=words), binding_port("listeners", "127.0.0.1", port):
             raise RuntimeError("failed to bind")
 
 
 def test_where_the_system_has_no_objection_the_failure_itself_is_told() -> None:
     # Whichever is free, so that nobody takes it meanwhile.
-    assert why_not("127.0.0.1", 0) is None
+    assert bind_problem("127.0.0.1", 0) is None
     words = "port 0 cannot be listened on: out of luck"
-    with pytest.raises(ConfigError, match=words), taking_port("health.port", "", 0):
+    with pytest.raises(ConfigError, match=words), binding_port("health.port", "", 0):
         raise RuntimeError("out of luck")
 
 
 def test_an_ipv6_host_stands_in_brackets() -> None:
     with (
         pytest.raises(ConfigError, match=r"metrics\.port: \[::2\]:9 cannot be listened on: "),
-        taking_port("metrics.port", "::2", 9),
+        binding_port("metrics.port", "::2", 9),
     ):
         raise OSError(99, "Cannot assign requested address")
 
@@ -67,7 +67,7 @@ def test_of_several_addresses_the_one_that_is_taken_is_named() -> None:
         with pytest.raises(OSError, match="Address already in use"):
             require_free(hosts, port)
         words = rf"^listeners: 127\.77\.0\.2:{port} cannot be listened on: Address already in use"
-        with pytest.raises(ConfigError, match=words), taking_port("listeners", hosts, port):
+        with pytest.raises(ConfigError, match=words), binding_port("listeners", hosts, port):
             raise RuntimeError("failed to bind")
 
 
@@ -88,5 +88,5 @@ def test_all_of_a_machine_without_ipv6_is_all_of_its_ipv4(
 
 def test_without_descriptors_no_other_address_is_proposed() -> None:
     error = OSError(errno.EMFILE, "Too many open files")
-    with pytest.raises(ConfigError, match=r"open files: raise the limit"), taking_port("a", "", 0):
+    with pytest.raises(ConfigError, match=r"open files: raise the limit"), binding_port("a", "", 0):
         raise error

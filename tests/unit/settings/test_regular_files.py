@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.settings.regular_files import UnfitFileError, open_regular, read_regular
+from quorate.settings.regular_files import NotRegularFileError, open_regular, read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ def test_a_file_of_its_size_is_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "small"
     path.write_bytes(b"abc")
     assert read_regular(str(path), 3) == b"abc"
-    with pytest.raises(UnfitFileError, match="larger than 2 bytes"):
+    with pytest.raises(NotRegularFileError, match="larger than 2 bytes"):
         read_regular(str(path), 2)
 
 
@@ -36,7 +36,7 @@ def test_what_is_no_file_is_named(kind: str, flags: int, tmp_path: Path) -> None
         listener.close()
     else:
         path.symlink_to("/dev/zero")
-    with pytest.raises(UnfitFileError, match=f"it is {kind}, not a regular file"):
+    with pytest.raises(NotRegularFileError, match=f"it is {kind}, not a regular file"):
         os.close(open_regular(str(path), flags))
 
 
@@ -46,7 +46,7 @@ def test_a_link_that_leads_nowhere_is_told_from_a_missing_file(
     flags: int, target: str, tmp_path: Path
 ) -> None:
     (tmp_path / "x").symlink_to(tmp_path / target)
-    with pytest.raises(UnfitFileError, match="a symbolic link that leads nowhere"):
+    with pytest.raises(NotRegularFileError, match="a symbolic link that leads nowhere"):
         os.close(open_regular(str(tmp_path / "x"), flags))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.sim.checkers.liveness import HealingFailed
+from quorate.sim.checkers.liveness import LivenessViolation
 from quorate.sim.checkers.oracle import Oracle, Violation
 from quorate.sim.failure import Failure
 
@@ -36,7 +36,9 @@ def test_what_clients_saw_has_the_name_of_the_oracle() -> None:
 
 
 def test_a_quorum_that_does_not_heal_is_named_so() -> None:
-    assert Failure.of(HealingFailed("nobody leads")) == Failure("HealingFailed", "nobody leads")
+    assert Failure.of(LivenessViolation("nobody leads")) == Failure(
+        "LivenessViolation", "nobody leads"
+    )
 
 
 def test_any_other_error_is_told_with_its_place() -> None:
@@ -54,8 +56,8 @@ def test_failures_of_one_invariant_are_alike_whatever_they_name() -> None:
 
 def test_other_failures_are_alike_that_say_the_same_of_others() -> None:
     words = "after 36000 ms without faults: there is no leader; node 1 running, voters [1, 2, 3]"
-    failure = Failure("HealingFailed", words)
+    failure = Failure("LivenessViolation", words)
     shorter = "after 12 ms without faults: there is no leader; node 2 stopped"
-    assert failure.kind == Failure("HealingFailed", shorter).kind
+    assert failure.kind == Failure("LivenessViolation", shorter).kind
     other = "after 36000 ms without faults: node 7 has not joined; node 1 running"
-    assert failure.kind != Failure("HealingFailed", other).kind
+    assert failure.kind != Failure("LivenessViolation", other).kind

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from quorate.raft import api, messages
-from quorate.raft.trace_events import Note, NoteKind
+from quorate.raft.trace_events import TraceEvent, TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     CallId,
@@ -19,7 +19,7 @@ from quorate.sim.transcript import Transcript, format_change, format_effect, for
 
 KEY = ReplicaKey(NodeId(2), DirectoryId(bytes(16)))
 END = OffsetAndEpoch(epoch=Epoch(4), offset=Offset(17))
-NOTE = Note(NoteKind.ROLE_TAKEN, "no fetch from leader 1 for 2000 ms", {"epoch": 4})
+NOTE = TraceEvent(TraceEventKind.ROLE_TAKEN, "no fetch from leader 1 for 2000 ms", {"epoch": 4})
 VOTE = messages.VoteRequest(
     cluster_id=ClusterId("c"),
     voter=KEY,

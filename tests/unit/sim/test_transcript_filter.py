@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.raft import api, messages
-from quorate.raft.trace_events import Note, NoteKind
+from quorate.raft.trace_events import TraceEvent, TraceEventKind
 from quorate.records.ids import (
     ClusterId,
     Epoch,
@@ -17,13 +17,13 @@ from quorate.records.ids import (
 )
 from quorate.records.voters import VoterSet
 from quorate.sim.transcript import Line
-from quorate.sim.transcript_filter import Named, Telling
+from quorate.sim.transcript_filter import MentionedIds, TranscriptFilter
 
 
 def named(
     nodes: tuple[int, ...] = (), epochs: tuple[int, ...] = (), offsets: tuple[int, ...] = ()
-) -> Named:
-    return Named(frozenset(nodes), frozenset(epochs), frozenset(offsets))
+) -> MentionedIds:
+    return MentionedIds(frozenset(nodes), frozenset(epochs), frozenset(offsets))
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def named(
         ),
     ],
 )
-def test_a_violation_names_nodes_epochs_and_offsets(violation: str, expected: Named) -> None:
-    assert Named.of(violation) == expected
+def test_a_violation_names_nodes_epochs_and_offsets(violation: str, expected: MentionedIds) -> None:
+    assert MentionedIds.of(violation) == expected
 
 
 def end(offset: int, epoch: int = 4) -> OffsetAndEpoch:
@@ -75,7 +75,7 @@ def end(offset: int, epoch: int = 4) -> OffsetAndEpoch:
 def step(
     node: int, *effects: api.Effect, event: api.Event | None = None, says: str | None = None
 ) -> Line:
-    notes = () if says is None else (Note(NoteKind.STARTED, says, {}),)
+    notes = () if says is None else (TraceEvent(TraceEventKind.STARTED, says, {}),)
     update = api.Update(effects, None, notes)
     return Line(0, NodeId(node), event or api.TimerFired(), update)
 
@@ -98,9 +98,9 @@ def progress(
     )
 
 
-def told(name: Named, *lines: Line, most: int = 60) -> list[Line | int]:
+def told(name: MentionedIds, *lines: Line, most: int = 60) -> list[Line | int]:
     """What is told but for what is always told: the last lines."""
-    telling = Telling(name, most)
+    telling = TranscriptFilter(name, most)
     idle = [step(9), step(9)]
     for line in (*lines, *idle):
         telling.add(line)

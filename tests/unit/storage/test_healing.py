@@ -15,7 +15,7 @@ from quorate.records.voters import Voter, VoterSet
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import write_atomically
 from quorate.storage.formatter import Formatting, format_directory
-from quorate.storage.healing import Healing, encode_healing, read_healing, write_healing
+from quorate.storage.healing import HealingState, encode_healing, read_healing, write_healing
 
 from .conftest import ALONE, DIRECTORY, LOG_DIR, THREE, Replica, at
 
@@ -34,18 +34,22 @@ def logs(replica: Replica) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "healing",
-    [Healing(at(10, 2), KEYS), Healing(abstains=True), Healing(at(1, 1), (), abstains=True)],
+    "healing_state",
+    [
+        HealingState(at(10, 2), KEYS),
+        HealingState(abstains=True),
+        HealingState(at(1, 1), (), abstains=True),
+    ],
 )
-def test_what_is_remembered_is_durable(healing: Healing) -> None:
+def test_what_is_remembered_is_durable(healing_state: HealingState) -> None:
     disk = Replica().disk
-    write_healing(disk, PATH, healing)
+    write_healing(disk, PATH, healing_state)
     assert disk.first_unsafe("/data", "healing") is None
-    assert read_healing(disk, PATH) == healing
+    assert read_healing(disk, PATH) == healing_state
 
 
 def test_a_flipped_bit_changes_nothing_of_what_is_remembered() -> None:
-    healing = Healing(at(1018, 14), KEYS)
+    healing = HealingState(at(1018, 14), KEYS)
     disk, data = Replica().disk, encode_healing(healing)
     for position in range(len(data)):
         for bit in range(8):
@@ -57,7 +61,7 @@ def test_a_flipped_bit_changes_nothing_of_what_is_remembered() -> None:
 
 
 def test_a_file_of_an_earlier_release_has_no_checksum() -> None:
-    disk, healing = Replica().disk, Healing(at(10, 2), KEYS)
+    disk, healing = Replica().disk, HealingState(at(10, 2), KEYS)
     fields = json.loads(encode_healing(healing))
     del fields["checksum"]
     write_atomically(disk, PATH, json.dumps(fields).encode())
@@ -66,10 +70,10 @@ def test_a_file_of_an_earlier_release_has_no_checksum() -> None:
 
 def test_the_file_goes_when_there_is_nothing_to_remember() -> None:
     disk = Replica().disk
-    write_healing(disk, PATH, Healing(at(10, 2), KEYS))
-    write_healing(disk, PATH, Healing())
+    write_healing(disk, PATH, HealingState(at(10, 2), KEYS))
+    write_healing(disk, PATH, HealingState())
     assert not disk.exists(PATH)
-    assert read_healing(disk, PATH) == Healing()
+    assert read_healing(disk, PATH) == HealingState()
 
 
 @pytest.mark.parametrize(
@@ -77,8 +81,8 @@ def test_the_file_goes_when_there_is_nothing_to_remember() -> None:
     [
         b"",
         b"{}",
-        encode_healing(Healing(at(1, 1))).replace(b'"version": 1', b'"version": 2'),
-        encode_healing(Healing(at(1, 1))).replace(b'"offset": 1', b'"offset": "x"'),
+        encode_healing(HealingState(at(1, 1))).replace(b'"version": 1', b'"version": 2'),
+        encode_healing(HealingState(at(1, 1))).replace(b'"offset": 1', b'"offset": "x"'),
     ],
 )
 def test_a_malformed_file_is_refused(data: bytes) -> None:
@@ -104,7 +108,7 @@ def test_a_healing_voter_stays_so_until_it_has_what_it_had() -> None:
     replica.begin_epoch(5)
     replica.flush()
     recovered = replica.open()
-    assert (recovered.state.remembered_end, recovered.healing) == (None, Healing())
+    assert (recovered.state.remembered_end, recovered.healing_state) == (None, HealingState())
     assert not replica.disk.exists(f"{DIRECTORY}/healing")
 
 
@@ -171,7 +175,7 @@ def test_a_static_voter_that_came_up_empty_abstains_until_the_core_ends_it(
     replica.begin_epoch(1)
     replica.flush()
     assert replica.open().state.abstains
-    replica.store.vote_again()
+    replica.store.end_abstention()
     assert not replica.disk.exists(f"{DIRECTORY}/healing")
     assert not replica.open().state.abstains
 
@@ -195,11 +199,11 @@ def test_abstention_and_a_remembered_end_go_one_by_one(
     replica.append(b"of an epoch")
     replica.flush()
     replica.flip(logs(replica)[0], 100)
-    assert replica.open().healing.remembered_end is not None
-    replica.store.forget_remembered_end()
-    assert replica.open().healing == Healing(abstains=True)
-    replica.store.vote_again()
-    assert replica.open().healing == Healing()
+    assert replica.open().healing_state.remembered_end is not None
+    replica.store.end_healing()
+    assert replica.open().healing_state == HealingState(abstains=True)
+    replica.store.end_abstention()
+    assert replica.open().healing_state == HealingState()
 
 
 def test_a_marked_first_bootstrap_does_not_abstain(make_static: Callable[[bool], Replica]) -> None:

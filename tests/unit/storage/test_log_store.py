@@ -28,7 +28,7 @@ from quorate.records.control import (
 )
 from quorate.records.ids import Offset
 from quorate.sim.engine.disk import Survival
-from quorate.storage.healing import Healing
+from quorate.storage.healing import HealingState
 from quorate.storage.snapshots.writer import SnapshotWriter
 from tests.unit.storage.conftest import DIRECTORY, LOG_DIR, THREE, Crashed, Replica, at
 
@@ -244,9 +244,9 @@ def test_age_without_limit_cleans_nothing(veteran: Replica) -> None:
 
 def test_healing_is_forgotten_when_the_core_says_so(veteran: Replica) -> None:
     veteran.flip(f"{LOG_DIR}/{veteran.logs()[1]}", 100)
-    assert veteran.open().healing.remembered_end == at(18, 4)
-    veteran.store.forget_remembered_end()
-    assert veteran.open().healing == Healing()
+    assert veteran.open().healing_state.remembered_end == at(18, 4)
+    veteran.store.end_healing()
+    assert veteran.open().healing_state == HealingState()
 
 
 # --- crashes --------------------------------------------------------------------------------------
@@ -451,7 +451,7 @@ def test_a_check_finds_what_rotted(place: int) -> None:
 def test_nothing_older_goes_before_a_damaged_snapshot_has_a_successor() -> None:
     replica = with_three_snapshots()
     replica.flip(replica.store.snapshots.path(at(18, 4)), 70)
-    replica.store.mark_unsound(at(18, 4))
+    replica.store.mark_damaged(at(18, 4))
     cleaned = replica.store.clean(Offset(18))
     assert cleaned is not None
     assert [info.snapshot_id for info in cleaned.snapshots] == [at(12, 2), at(18, 4)]
@@ -475,7 +475,7 @@ def test_a_damaged_snapshot_is_written_anew_under_its_own_id() -> None:
     replica = with_three_snapshots()
     replica.store.clean(Offset(18))
     replica.flip(replica.store.snapshots.path(at(18, 4)), 70)
-    replica.store.mark_unsound(at(18, 4))
+    replica.store.mark_damaged(at(18, 4))
     info = replica.snapshot(at(18, 4), b"state", b"anew")
     assert damage_of(replica, at(18, 4)) is None
     assert replica.store.log.state.snapshots == [info]

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.storage.file_system import OsFileSystem
-from quorate.storage.reserved_descriptors import is_shortage, keep_spare, open_descriptor, spare_of
+from quorate.storage.reserved_descriptors import (
+    is_resource_shortage,
+    open_descriptor,
+    reserve_descriptors,
+    spare_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +58,7 @@ def test_other_errors_are_not_tried_again(tmp_path: Path) -> None:
 def test_some_descriptors_are_kept_for_files() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        hard = keep_spare()
+        hard = reserve_descriptors()
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard - spare_of(hard), hard)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
@@ -62,12 +67,12 @@ def test_some_descriptors_are_kept_for_files() -> None:
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
 def test_a_shortage_is_no_failed_disk(number: int) -> None:
-    assert is_shortage(OSError(number, os.strerror(number)))
-    assert is_shortage(MemoryError())
-    assert is_shortage(RuntimeError("can't start new thread"))
+    assert is_resource_shortage(OSError(number, os.strerror(number)))
+    assert is_resource_shortage(MemoryError())
+    assert is_resource_shortage(RuntimeError("can't start new thread"))
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EDQUOT])
 def test_an_error_of_the_disk_is_no_shortage(number: int) -> None:
-    assert not is_shortage(OSError(number, os.strerror(number)))
-    assert not is_shortage(RuntimeError("anything else"))
+    assert not is_resource_shortage(OSError(number, os.strerror(number)))
+    assert not is_resource_shortage(RuntimeError("anything else"))

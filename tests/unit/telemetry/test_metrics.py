@@ -14,9 +14,9 @@ from quorate.telemetry.histograms import Histogram
 from quorate.telemetry.metrics import (
     POLL_S,
     PROCESS_METERS,
-    Meter,
+    CallbackCollector,
+    MetricDefinition,
     MetricsServer,
-    Readings,
     process_numbers,
 )
 from quorate.telemetry.metrics_http import ScrapeServer
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 METERS = {
-    "current_epoch": Meter("Epoch of the quorum"),
-    "flushes_total": Meter("Flushes"),
-    "current_state": Meter("The role", "state"),
-    "flush_duration_seconds": Meter("One flush"),
-    "uncommitted_voter_change": Meter("At the leader only"),
+    "current_epoch": MetricDefinition("Epoch of the quorum"),
+    "flushes_total": MetricDefinition("Flushes"),
+    "current_state": MetricDefinition("The role", "state"),
+    "flush_duration_seconds": MetricDefinition("One flush"),
+    "uncommitted_voter_change": MetricDefinition("At the leader only"),
 }
 
 
@@ -46,7 +46,7 @@ async def test_numbers_are_served_by_name_and_node() -> None:
         "current_state": {"leader": 1.0, "follower": 0.0},
         "flush_duration_seconds": flushes,
     }
-    readings = Readings(lambda: values, {"node_id": "1"}, METERS)
+    readings = CallbackCollector(lambda: values, {"node_id": "1"}, METERS)
     server = MetricsServer(readings.registry())
     server.start("127.0.0.1", port)
     try:
@@ -74,10 +74,10 @@ async def test_numbers_are_served_by_name_and_node() -> None:
 
 
 async def answered(
-    request: str, readings: Readings, *, accept: str = "*/*"
+    request: str, callback_collector: CallbackCollector, *, accept: str = "*/*"
 ) -> tuple[str, str, str]:
     """Status, headers and body of one request."""
-    server = MetricsServer(readings.registry())
+    server = MetricsServer(callback_collector.registry())
     (port,) = free_ports(1)
     server.start("127.0.0.1", port)
     try:
@@ -104,7 +104,7 @@ def read_some() -> dict[str, Value]:
     }
 
 
-SOME = METERS | {"brokers": Meter("Brokers", old="broker_count")}
+SOME = METERS | {"brokers": MetricDefinition("Brokers", old="broker_count")}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ SOME = METERS | {"brokers": Meter("Brokers", old="broker_count")}
     ],
 )
 async def test_a_scrape_may_name_the_metrics_that_it_wants(name: str, line: str) -> None:
-    readings = Readings(read_some, {}, SOME)
+    readings = CallbackCollector(read_some, {}, SOME)
     status, _, body = await answered(f"GET /metrics?name[]={name}", readings)
     assert status == "200 OK"
     assert [each for each in body.splitlines() if not each.startswith("#")] == [line]
@@ -127,7 +127,7 @@ async def test_a_scrape_may_name_the_metrics_that_it_wants(name: str, line: str)
 
 async def test_a_scrape_may_name_a_histogram_without_its_suffixes() -> None:
     _, _, body = await answered(
-        "GET /metrics?name[]=quorate_flush_duration_seconds", Readings(read_some, {}, SOME)
+        "GET /metrics?name[]=quorate_flush_duration_seconds", CallbackCollector(read_some, {}, SOME)
     )
     assert "quorate_flush_duration_seconds_sum 0.5" in body
     assert 'quorate_flush_duration_seconds_bucket{le="+Inf"}' in body
@@ -137,7 +137,7 @@ async def test_a_scrape_may_name_a_histogram_without_its_suffixes() -> None:
 @pytest.mark.parametrize("version", ["zzz", "1.x", "", "9" * 5_000, "1.0.0;version=a"])
 async def test_a_malformed_version_in_accept_gets_the_default_format(version: str) -> None:
     url = "GET /metrics?name[]=quorate_current_epoch"
-    readings = Readings(read_some, {}, SOME)
+    readings = CallbackCollector(read_some, {}, SOME)
     accept = f"application/openmetrics-text;version={version};escaping=foo;q=a"
     status, headers, body = await answered(url, readings, accept=accept)
     assert status == "200 OK"
@@ -147,14 +147,16 @@ async def test_a_malformed_version_in_accept_gets_the_default_format(version: st
 
 async def test_openmetrics_is_served_to_a_client_that_asks_for_it() -> None:
     accept = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-    _, headers, body = await answered("GET /metrics", Readings(read_some, {}, SOME), accept=accept)
+    _, headers, body = await answered(
+        "GET /metrics", CallbackCollector(read_some, {}, SOME), accept=accept
+    )
     assert "\nContent-Type: application/openmetrics-text" in headers
     assert body.endswith("# EOF\n")
 
 
 @pytest.mark.parametrize("name", ["process_cpu_seconds_total", "process_resident_memory_bytes"])
 def test_a_scrape_may_name_the_metrics_of_the_process(name: str) -> None:
-    registry = Readings(read_some, {}, SOME).registry()
+    registry = CallbackCollector(read_some, {}, SOME).registry()
     families = registry.restricted_registry([name]).collect()
     assert [sample.name for family in families for sample in family.samples] == [name]
 
@@ -163,11 +165,11 @@ def test_names_are_told_without_reading() -> None:
     def read() -> dict[str, Value]:
         raise AssertionError("read")
 
-    Readings(read, {}, SOME).registry()
+    CallbackCollector(read, {}, SOME).registry()
 
 
 async def test_a_renamed_gauge_has_both_names() -> None:
-    _, _, body = await answered("GET /metrics", Readings(read_some, {}, SOME))
+    _, _, body = await answered("GET /metrics", CallbackCollector(read_some, {}, SOME))
     assert "# HELP quorate_broker_count Now quorate_brokers\n" in body
     assert "\nquorate_broker_count 3.0\n" in body
     assert "\nquorate_brokers 3.0\n" in body
@@ -176,13 +178,13 @@ async def test_a_renamed_gauge_has_both_names() -> None:
 @pytest.mark.parametrize("path", ["/", "/nope", "/metrics/", "/favicon.ico", "*"])
 async def test_a_path_without_metrics_is_not_found(path: str) -> None:
     for method in ("GET", "HEAD", "POST"):
-        status, _, body = await answered(f"{method} {path}", Readings(read_some, {}, SOME))
+        status, _, body = await answered(f"{method} {path}", CallbackCollector(read_some, {}, SOME))
         assert status == "404 Not Found"
         assert "quorate_" not in body
 
 
 async def test_head_is_answered_as_get_is_without_the_body() -> None:
-    readings = Readings(read_some, {}, SOME)
+    readings = CallbackCollector(read_some, {}, SOME)
     url = "/metrics?name[]=quorate_current_epoch"
     status, headers, body = await answered(f"GET {url}", readings)
     of_head = await answered(f"HEAD {url}", readings)
@@ -197,7 +199,7 @@ async def test_head_is_answered_as_get_is_without_the_body() -> None:
 
 async def test_metrics_are_served_on_each_address() -> None:
     (port,) = free_ports(1)
-    server = MetricsServer(Readings(dict, {}, {}).registry())
+    server = MetricsServer(CallbackCollector(dict, {}, {}).registry())
     server.start(("127.0.0.1", "127.77.0.2"), port)
     try:
         for host in ("127.0.0.1", "127.77.0.2"):
@@ -221,7 +223,7 @@ def test_a_stop_is_not_noticed_for_long(monkeypatch: pytest.MonkeyPatch) -> None
         serve_forever(server, poll_interval)
 
     monkeypatch.setattr(ScrapeServer, "serve_forever", serve)
-    server = MetricsServer(Readings(dict, {}, {}).registry())
+    server = MetricsServer(CallbackCollector(dict, {}, {}).registry())
     server.start("127.0.0.1", 0)
     serving.wait()
     server.stop()
@@ -235,7 +237,7 @@ def test_a_server_without_a_thread_leaves_the_port_to_others(
         raise RuntimeError("can't start new thread")
 
     (port,) = free_ports(1)
-    server = MetricsServer(Readings(dict, {}, {}).registry())
+    server = MetricsServer(CallbackCollector(dict, {}, {}).registry())
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", start)
         with pytest.raises(RuntimeError):

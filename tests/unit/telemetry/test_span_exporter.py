@@ -86,7 +86,7 @@ def test_what_is_left_is_sent_at_the_end_in_order_and_in_batches(collector: Coll
 def test_spans_gather_until_somebody_is_in_a_hurry(collector: Collector) -> None:
     queue = SpanQueue(collector, "c", delay_s=NEVER_S)
     make(tracer_into(queue), 3)
-    queue.hurry()
+    queue.flush_soon()
     assert collector.asked.acquire(timeout=WAIT_S)
     assert collector.batches == [["s0", "s1", "s2"]]
     queue.stop(WAIT_S)

@@ -11,19 +11,19 @@ from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from quorate.controller.image import View
 
-EVERYBODY: Final = "User:*"
+ANY_PRINCIPAL: Final = "User:*"
 ANONYMOUS: Final = "User:ANONYMOUS"
-EVERY_NAME: Final = "*"
+WILDCARD: Final = "*"
 
 
-@value
+@value_type
 class Caller:
     """The sender of a request: a principal such as `User:alice`, and its address.
 
@@ -58,7 +58,7 @@ class ResourceKind(StrEnum):
     TOPIC = "Topic"
 
 
-@value
+@value_type
 class Resource:
     """One resource, or with the name `*` any resource of a kind."""
 
@@ -70,7 +70,7 @@ class Resource:
 
 
 CLUSTER: Final = Resource(ResourceKind.CLUSTER, "kafka-cluster")
-TOPICS: Final = Resource(ResourceKind.TOPIC, EVERY_NAME)
+TOPICS: Final = Resource(ResourceKind.TOPIC, WILDCARD)
 # Kafka's name for the log of the metadata.
 LOG: Final = Resource(ResourceKind.TOPIC, "__cluster_metadata")
 
@@ -80,7 +80,7 @@ def topic_resource(name: str) -> Resource:
     return Resource(ResourceKind.TOPIC, name)
 
 
-@value
+@value_type
 class Permission:
     """The permission that a kind of request requires: an operation on one of some resources.
 
@@ -100,14 +100,14 @@ class Permission:
     @property
     def is_whole(self) -> bool:
         """True if the request is authorized once, not item by item."""
-        return EVERY_NAME not in [resource.name for resource in self.on]
+        return WILDCARD not in [resource.name for resource in self.on]
 
 
 # --- grants ---------------------------------------------------------------------------------------
 
 
-@value
-class Names:
+@value_type
+class NameSet:
     """Names of resources: all, or some literal names and some prefixes."""
 
     are_all: bool = False
@@ -116,18 +116,18 @@ class Names:
     prefixes: tuple[tuple[int, frozenset[str]], ...] = ()
 
     @classmethod
-    def of(cls, literal: Iterable[str] = (), prefixes: Iterable[str] = ()) -> Names:
+    def of(cls, literal: Iterable[str] = (), prefixes: Iterable[str] = ()) -> NameSet:
         """`*` among the literal names stands for all names."""
         names, beginnings = frozenset(literal), frozenset(prefixes)
         lengths = sorted({len(each) for each in beginnings})
         by_length = [(n, frozenset(each for each in beginnings if len(each) == n)) for n in lengths]
-        return cls(EVERY_NAME in names, names - {EVERY_NAME}, tuple(by_length))
+        return cls(WILDCARD in names, names - {WILDCARD}, tuple(by_length))
 
     @property
     def are_none(self) -> bool:
         return not (self.are_all or self.literal or self.prefixes)
 
-    def have(self, name: str) -> bool:
+    def contains(self, name: str) -> bool:
         """True if the name is one of them."""
         return (
             self.are_all
@@ -136,28 +136,28 @@ class Names:
         )
 
 
-NO_NAMES: Final = Names()
+NO_NAMES: Final = NameSet()
 
 
-@value
-class Allowance:
+@value_type
+class AllowedNames:
     """Some names with exceptions."""
 
-    names: Names
-    but: Names = NO_NAMES
+    name_set: NameSet
+    but: NameSet = NO_NAMES
 
     @property
     def are_all(self) -> bool:
-        return self.names.are_all and self.but.are_none
+        return self.name_set.are_all and self.but.are_none
 
     @property
     def are_none(self) -> bool:
         """True if it allows no name; exceptions are only considered if they cover all names."""
-        return self.names.are_none or self.but.are_all
+        return self.name_set.are_none or self.but.are_all
 
-    def have(self, name: str) -> bool:
+    def contains(self, name: str) -> bool:
         """True if the name is allowed and not an exception."""
-        return self.names.have(name) and not self.but.have(name)
+        return self.name_set.contains(name) and not self.but.contains(name)
 
 
 class Grant:
@@ -165,7 +165,7 @@ class Grant:
 
     __slots__ = ("_allowances", "is_all", "is_none")
 
-    def __init__(self, *allowances: Allowance) -> None:
+    def __init__(self, *allowances: AllowedNames) -> None:
         self._allowances = tuple(each for each in allowances if not each.are_none)
         self.is_all = any(each.are_all for each in allowances)
         # Something may be allowed, though perhaps no resource that exists.
@@ -173,10 +173,10 @@ class Grant:
 
     def covers(self, name: str) -> bool:
         """True if the operation is granted on the resource of this name."""
-        return self.is_all or any(each.have(name) for each in self._allowances)
+        return self.is_all or any(each.contains(name) for each in self._allowances)
 
 
-ALL: Final = Grant(Allowance(Names(are_all=True)))
+ALL: Final = Grant(AllowedNames(NameSet(are_all=True)))
 
 
 class Rights:
@@ -198,7 +198,7 @@ class Rights:
     def may(self, operation: Operation, resource: Resource) -> bool:
         """True if the operation is granted; for the name `*`, on any resource of the kind."""
         grant = self.grant(operation, resource.kind)
-        if resource.name == EVERY_NAME:
+        if resource.name == WILDCARD:
             return not grant.is_none
         return grant.covers(resource.name)
 

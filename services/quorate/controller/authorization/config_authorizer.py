@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.authorization.authorizer import (
     ALL,
-    EVERYBODY,
-    Allowance,
+    ANY_PRINCIPAL,
+    AllowedNames,
     Grant,
-    Names,
+    NameSet,
     Operation,
     Resource,
     ResourceKind,
     Rights,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ _IMPLYING: Final[Mapping[Operation, tuple[Operation, ...]]] = {
 CALLERS_KEPT_MAX: Final = 1_000
 
 
-@value
+@value_type
 class Rule:
     """Identities that may do operations on a resource, or on all resources with a name prefix."""
 
@@ -47,7 +47,7 @@ class Rule:
     is_prefix: bool = False
 
 
-class ListedIdentities:
+class ConfigAuthorizer:
     """Super users may do everything, others what a list or a rule allows. An `Authorizer`."""
 
     def __init__(
@@ -77,7 +77,7 @@ class ListedIdentities:
         if principal in self.super_users:
             return ALL
         sufficient = (operation, *_IMPLYING.get(operation, ()))
-        names: frozenset[str] = frozenset((principal, EVERYBODY))
+        names: frozenset[str] = frozenset((principal, ANY_PRINCIPAL))
         if any(names & self.allowed.get(each, frozenset()) for each in sufficient):
             return ALL
         rules = [
@@ -89,4 +89,4 @@ class ListedIdentities:
         ]
         literal = [rule.resource.name for rule in rules if not rule.is_prefix]
         prefixes = [rule.resource.name for rule in rules if rule.is_prefix]
-        return Grant(Allowance(Names.of(literal, prefixes)))
+        return Grant(AllowedNames(NameSet.of(literal, prefixes)))

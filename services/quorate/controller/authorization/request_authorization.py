@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 from quorate.controller.authorization.authorizer import ResourceKind
 from quorate.controller.errors import RefusedError
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quorate.controller.authorization.authorizer import Operation, Permission, Resource, Rights
     from quorate.controller.decision import Context, Outcome
-    from quorate.controller.metadata_kind import Write
+    from quorate.controller.metadata_kind import WriteOperation
     from quorate.controller.request_types import ReadRequest, WriteRequest
     from quorate.controller.slices import Slices
 
@@ -30,8 +30,8 @@ _ERRORS: Final[Mapping[ResourceKind, ErrorCode]] = {
 }
 
 
-@value
-class Judged:
+@value_type
+class AuthorizedRequest:
     """A request without its unauthorized items, and the results of those by position."""
 
     request: Any
@@ -47,21 +47,25 @@ class Judged:
         return replace(outcome, reply=replace(reply, **{field: tuple(results)}))
 
 
-NOT_JUDGED: Final = Judged(None)
+FULLY_AUTHORIZED: Final = AuthorizedRequest(None)
 
 
-def judge_write_in_slices(context: Context, write: Write, request: WriteRequest) -> Slices[Judged]:
+def authorize_write_in_slices(
+    context: Context, write_operation: WriteOperation, request: WriteRequest
+) -> Slices[AuthorizedRequest]:
     """Separate unauthorized items. Raises RefusedError if no item is authorized."""
     permission, rights = request.permission, context.rights
     if permission.of_item is None:
-        require_whole(rights, permission)
-        return Judged(request)
+        authorize_whole(rights, permission)
+        return AuthorizedRequest(request)
     if permission.for_all is not None and rights.may(permission.operation, permission.for_all):
-        return Judged(request)
+        return AuthorizedRequest(request)
     # As with lists, which do not distinguish resources of a kind.
     if all(rights.grant(permission.operation, on.kind).is_all for on in permission.on):
-        return Judged(request)
-    assert write.refused is not None, "items that may be refused have results of their own"
+        return AuthorizedRequest(request)
+    assert write_operation.refused is not None, (
+        "items that may be refused have results of their own"
+    )
     allowed: list[Any] = []
     refused: list[tuple[int, Any]] = []
     for place, item in enumerate(getattr(request, permission.items)):
@@ -69,20 +73,20 @@ def judge_write_in_slices(context: Context, write: Write, request: WriteRequest)
         if rights.may(permission.operation, resource):
             allowed.append(item)
         else:
-            refusal = refusal_of(rights, permission.operation, resource)
-            refused.append((place, write.refused(context, item, refusal)))
+            refusal = authorization_error(rights, permission.operation, resource)
+            refused.append((place, write_operation.refused(context, item, refusal)))
         if place % SLICE_ITEMS == SLICE_ITEMS - 1:
             yield
     if not refused:
-        return Judged(request)
+        return AuthorizedRequest(request)
     left: Any = replace(request, **{permission.items: tuple(allowed)})  # type: ignore[type-var]
-    return Judged(left, tuple(refused))
+    return AuthorizedRequest(left, tuple(refused))
 
 
-def judge_read(rights: Rights, request: ReadRequest) -> None:
+def authorize_read(rights: Rights, request: ReadRequest) -> None:
     """Raise RefusedError for an unauthorized read that has no items to authorize."""
     if request.permission.is_whole:
-        require_whole(rights, request.permission)
+        authorize_whole(rights, request.permission)
 
 
 def may_whole(rights: Rights, permission: Permission) -> bool:
@@ -90,13 +94,13 @@ def may_whole(rights: Rights, permission: Permission) -> bool:
     return any(rights.may(permission.operation, resource) for resource in permission.on)
 
 
-def require_whole(rights: Rights, permission: Permission) -> None:
+def authorize_whole(rights: Rights, permission: Permission) -> None:
     """Raise RefusedError if the caller has the permission on none of its resources."""
     if not may_whole(rights, permission):
-        raise refusal_of(rights, permission.operation, permission.on[0])
+        raise authorization_error(rights, permission.operation, permission.on[0])
 
 
-def refusal_of(rights: Rights, operation: Operation, resource: Resource) -> RefusedError:
+def authorization_error(rights: Rights, operation: Operation, resource: Resource) -> RefusedError:
     """The error for a caller without that right."""
     message = f"{rights.principal} may not do this: it needs {operation} on {resource}."
     return RefusedError(_ERRORS[resource.kind], message)

@@ -12,21 +12,21 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import Offset
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from quorate.controller.brokers.image import Brokers
-    from quorate.controller.decision import SoftState
+    from quorate.controller.decision import VolatileState
     from quorate.controller.request_types import Sender
 
 _REPLAYED_MIN: Final = 64
 _NO_OFFSET: Final = Offset(-1)
 
 
-@named_value
-class Session:
+@keyword_value_type
+class BrokerSession:
     """One broker's session: its last contact, and how far it has replayed the metadata log.
 
     `shutdown_offset` is set for a broker in controlled shutdown once all its leaderships are moved:
@@ -38,9 +38,9 @@ class Session:
     metadata_offset: Offset = _NO_OFFSET
     shutdown_offset: Offset | None = None
 
-    def heard_at(self, now_ms: int) -> Session:
+    def heard_at(self, now_ms: int) -> BrokerSession:
         """The same session after another contact."""
-        return Session(
+        return BrokerSession(
             broker_epoch=self.broker_epoch,
             contact_ms=now_ms,
             metadata_offset=self.metadata_offset,
@@ -48,39 +48,39 @@ class Session:
         )
 
 
-@value
-class BrokerHeard:
-    """Replaces a broker's session, which counts from that time. A `SoftChange`."""
+@value_type
+class HeartbeatReceived:
+    """Replaces a broker's session, which counts from that time. A `VolatileChange`."""
 
     broker_id: int
-    session: Session
+    broker_session: BrokerSession
     from_ms: int
 
-    def apply(self, soft: SoftState) -> None:
-        soft.of(Sessions).set(self.broker_id, self.session, from_ms=self.from_ms)
+    def apply(self, soft: VolatileState) -> None:
+        soft.of(HeartbeatTracker).set(self.broker_id, self.broker_session, from_ms=self.from_ms)
 
 
-@value
-class BrokerLeft:
-    """Ends a broker's session: its next incarnation may register immediately. A `SoftChange`."""
+@value_type
+class BrokerGone:
+    """Ends a broker session: its next incarnation may register immediately. A `VolatileChange`."""
 
     broker_id: int
 
-    def apply(self, soft: SoftState) -> None:
-        soft.of(Sessions).end(self.broker_id)
+    def apply(self, soft: VolatileState) -> None:
+        soft.of(HeartbeatTracker).remove(self.broker_id)
 
 
-@value
+@value_type
 class BrokersExcused:
-    """Heartbeats of these brokers wait for their decisions. A `SoftChange`."""
+    """Heartbeats of these brokers wait for their decisions. A `VolatileChange`."""
 
     broker_ids: tuple[int, ...]
 
-    def apply(self, soft: SoftState) -> None:
-        soft.of(Sessions).excuse(self.broker_ids)
+    def apply(self, soft: VolatileState) -> None:
+        soft.of(HeartbeatTracker).excuse(self.broker_ids)
 
 
-class Sessions:
+class HeartbeatTracker:
     """The sessions of all brokers that have been in contact since this controller became active.
 
     A session starts at the broker's contact, or at the decision on its heartbeat, since a broker
@@ -90,27 +90,29 @@ class Sessions:
 
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, BrokerSession] = {}
         # The start of each session, in ascending order, so that the first entry expires first;
         # some are of brokers that are fenced.
         self._begun: OrderedDict[int, int] = OrderedDict()
         # A heap of the replayed offsets at contacts, the current ones and some earlier ones.
         self._replayed: list[tuple[int, int]] = []
 
-    def get(self, broker_id: int) -> Session | None:
+    def get(self, broker_id: int) -> BrokerSession | None:
         return self._sessions.get(broker_id)
 
-    def set(self, broker_id: int, session: Session, *, from_ms: int | None = None) -> None:
+    def set(
+        self, broker_id: int, broker_session: BrokerSession, *, from_ms: int | None = None
+    ) -> None:
         """Set the session of a broker, which starts at its contact or at `from_ms`."""
-        self._sessions[broker_id] = session
-        self._begin(broker_id, session.contact_ms if from_ms is None else from_ms)
-        self._note_replayed(broker_id, session.metadata_offset)
+        self._sessions[broker_id] = broker_session
+        self._begin(broker_id, broker_session.contact_ms if from_ms is None else from_ms)
+        self._note_replayed(broker_id, broker_session.metadata_offset)
 
     def hear(self, broker_id: int, *, broker_epoch: int, now_ms: int) -> None:
         """Record a contact; its replayed offset is known once the heartbeat is decided."""
         known = self._sessions.get(broker_id)
         if known is None or known.broker_epoch != broker_epoch:
-            self.set(broker_id, Session(broker_epoch=broker_epoch, contact_ms=now_ms))
+            self.set(broker_id, BrokerSession(broker_epoch=broker_epoch, contact_ms=now_ms))
             return
         self._sessions[broker_id] = known.heard_at(now_ms)
         self._begin(broker_id, now_ms)
@@ -121,12 +123,12 @@ class Sessions:
             self._begun[broker_id] = from_ms
             self._begun.move_to_end(broker_id)
 
-    def end(self, broker_id: int) -> None:
+    def remove(self, broker_id: int) -> None:
         """Remove a broker, so that its next incarnation may register immediately."""
         self._sessions.pop(broker_id, None)
         self._begun.pop(broker_id, None)
 
-    def renew(self, brokers: Brokers, now_ms: int) -> None:
+    def restart_all(self, brokers: Brokers, now_ms: int) -> None:
         """Restart the session of every unfenced broker: no heartbeat could arrive until now."""
         sessions = self._sessions
         for broker_id in sorted(brokers.by_id):
@@ -135,7 +137,7 @@ class Sessions:
                 continue
             known = sessions.get(broker_id)
             if known is None:
-                session = Session(broker_epoch=registration.broker_epoch, contact_ms=now_ms)
+                session = BrokerSession(broker_epoch=registration.broker_epoch, contact_ms=now_ms)
             else:
                 session = known.heard_at(now_ms)
             sessions[broker_id] = session

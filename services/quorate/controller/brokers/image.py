@@ -10,7 +10,7 @@ from immutables import Map
 
 from quorate.controller.partitions.partition import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
 from quorate.controller.partitions.replica_placer import RackedBroker, stripe
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.records.voters import KRAFT_VERSION
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quorate.records.metadata import RegisterBrokerRecord
 
 
-@value
+@value_type
 class Broker:
     """A registered broker: its registration with later changes applied, and its offset.
 
@@ -58,13 +58,13 @@ class Broker:
         return log_dirs[0] if len(log_dirs) == 1 else UNASSIGNED_DIR
 
     @property
-    def is_usable(self) -> bool:
+    def accepts_replicas(self) -> bool:
         """True if new replicas may be placed on it: active, and not all its disks cordoned."""
         log_dirs, cordoned = self.registration.log_dirs, self.registration.cordoned_log_dirs
         return self.is_active and not (log_dirs and cordoned and set(log_dirs) <= set(cordoned))
 
 
-@value
+@value_type
 class BrokerTotals:
     """Numbers of brokers by state.
 
@@ -202,7 +202,7 @@ class Brokers:
 
 def _place_of(broker: Broker | None) -> RackedBroker | None:
     """The broker as a target for new replicas; None if it may not be one."""
-    if broker is None or not broker.is_usable:
+    if broker is None or not broker.accepts_replicas:
         return None
     return RackedBroker(broker.registration.broker_id, broker.registration.rack)
 

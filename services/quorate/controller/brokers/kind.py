@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.controller.brokers.heartbeats import SILENCE, decide_heartbeat, hear
+from quorate.controller.brokers.heartbeats import SESSION_EXPIRY_TASK, decide_heartbeat, hear
 from quorate.controller.brokers.list_brokers import list_brokers_in_slices
 from quorate.controller.brokers.messages import (
     BrokerHeartbeat,
@@ -21,7 +21,7 @@ from quorate.controller.brokers.records import (
     replay_unregister,
 )
 from quorate.controller.brokers.registration import decide_register, decide_unregister
-from quorate.controller.metadata_kind import Subject, Write
+from quorate.controller.metadata_kind import MetadataKind, WriteOperation
 from quorate.records.metadata import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
@@ -30,11 +30,11 @@ from quorate.records.metadata import (
     UnregisterBrokerRecord,
 )
 
-BROKERS: Final = Subject(
+BROKERS: Final = MetadataKind(
     writes=(
-        Write(request=RegisterBroker, decide=decide_register),
-        Write(request=BrokerHeartbeat, decide=decide_heartbeat, arrived=hear),
-        Write(request=UnregisterBroker, decide=decide_unregister),
+        WriteOperation(request=RegisterBroker, decide=decide_register),
+        WriteOperation(request=BrokerHeartbeat, decide=decide_heartbeat, arrived=hear),
+        WriteOperation(request=UnregisterBroker, decide=decide_unregister),
     ),
     reads={ListBrokers: list_brokers_in_slices},
     replay={
@@ -45,6 +45,6 @@ BROKERS: Final = Subject(
     },
     replay_at={RegisterBrokerRecord: replay_register},
     snapshot=broker_records,
-    large=lambda image: image.brokers.large_parts(),
-    timed=SILENCE,
+    large_parts=lambda image: image.brokers.large_parts(),
+    periodic_task=SESSION_EXPIRY_TASK,
 )

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from quorate.controller.authorization.authorizer import Operation, Permission
-from quorate.controller.request_types import ReadFor, WriteFor, WriteReply
+from quorate.controller.request_types import ReadRequestOf, WriteReply, WriteRequestOf
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from quorate.controller.features.messages import FeatureRange
     from quorate.records.ids import ClusterId, Offset
 
 
-@value
+@value_type
 class Listener:
     """A broker's listener; `security_protocol` is Kafka's number (0 PLAINTEXT, 1 SSL, ...)."""
 
@@ -24,8 +24,8 @@ class Listener:
     security_protocol: int = 0
 
 
-@named_value
-class RegisterBroker(WriteFor["RegisterBrokerReply"]):
+@keyword_value_type
+class RegisterBroker(WriteRequestOf["RegisterBrokerReply"]):
     """Registers a broker process; `incarnation_id` is new at each of its starts."""
 
     broker_id: int
@@ -38,8 +38,8 @@ class RegisterBroker(WriteFor["RegisterBrokerReply"]):
     permission: ClassVar = Permission(Operation.CLUSTER_ACTION)
 
 
-@named_value
-class BrokerHeartbeat(WriteFor["BrokerHeartbeatReply"]):
+@keyword_value_type
+class BrokerHeartbeat(WriteRequestOf["BrokerHeartbeatReply"]):
     """A registered broker is alive, has replayed up to an offset, and requests a state."""
 
     broker_id: int
@@ -52,27 +52,27 @@ class BrokerHeartbeat(WriteFor["BrokerHeartbeatReply"]):
     permission: ClassVar = Permission(Operation.CLUSTER_ACTION)
 
 
-@value
-class ListBrokers(ReadFor["ListBrokersReply"]):
+@value_type
+class ListBrokers(ReadRequestOf["ListBrokersReply"]):
     """All registered brokers, in order of their ids."""
 
     permission: ClassVar = Permission(Operation.DESCRIBE)
 
 
-@value
-class UnregisterBroker(WriteFor["UnregisterBrokerReply"]):
+@value_type
+class UnregisterBroker(WriteRequestOf["UnregisterBrokerReply"]):
     broker_id: int
     permission: ClassVar = Permission(Operation.ALTER)
 
 
-@value
+@value_type
 class RegisterBrokerReply(WriteReply):
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
     broker_epoch: int = -1
 
 
-@value
+@value_type
 class BrokerHeartbeatReply(WriteReply):
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
@@ -81,7 +81,7 @@ class BrokerHeartbeatReply(WriteReply):
     should_shut_down: bool = False
 
 
-@value
+@value_type
 class ListedBroker:
     broker_id: int
     broker_epoch: int
@@ -93,13 +93,13 @@ class ListedBroker:
     log_dirs: tuple[bytes, ...] = ()
 
 
-@value
+@value_type
 class ListBrokersReply:
     offset: Offset
     brokers: tuple[ListedBroker, ...]
 
 
-@value
+@value_type
 class UnregisterBrokerReply(WriteReply):
     error: ErrorCode = ErrorCode.NONE
     message: str = ""

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.brokers.heartbeat_tracker import BrokerHeard, BrokerLeft, Session, Sessions
+from quorate.controller.brokers.heartbeat_tracker import (
+    BrokerGone,
+    BrokerSession,
+    HeartbeatReceived,
+    HeartbeatTracker,
+)
 from quorate.controller.brokers.messages import RegisterBrokerReply, UnregisterBrokerReply
 from quorate.controller.decision import Context, Outcome, Proposal
 from quorate.controller.errors import RefusedError
@@ -14,7 +19,7 @@ from quorate.controller.features.levels import (
     metadata_version,
     registration_problem,
 )
-from quorate.controller.partitions.leader_isr_sweep import Settling, settle
+from quorate.controller.partitions.leader_isr_sweep import LeaderIsrSweep, start_sweep
 from quorate.controller.partitions.partition import is_reserved
 from quorate.records.errors import ErrorCode
 from quorate.records.escaping import CONTROL
@@ -69,21 +74,23 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
     try:
         _check_request(context, request)
         _check_incarnation(context, request, existing)
-        proposal.require(record, f"The registration of broker {broker_id}")
+        proposal.add_or_reject(record, f"The registration of broker {broker_id}")
         _check_size(proposal)
     except RefusedError as refused:
         # The proposal already contains the registration that is too large.
         return Outcome(Proposal(level), RegisterBrokerReply(refused.error, refused.message))
-    session = Session(broker_epoch=record.broker_epoch, contact_ms=context.now_ms)
+    session = BrokerSession(broker_epoch=record.broker_epoch, contact_ms=context.now_ms)
     reply = RegisterBrokerReply(broker_epoch=record.broker_epoch)
-    heard = BrokerHeard(broker_id, session, context.now_ms)
+    heard = HeartbeatReceived(broker_id, session, context.now_ms)
     if outdated is None and existing is not None and _moves_disks(existing, record):
         # Replicas on newly listed disks may lead, and those on disks left out may not any more.
-        return Outcome(proposal, reply, (context.soft.of(Settling).with_later((broker_id,)), heard))
+        return Outcome(
+            proposal, reply, (context.soft.of(LeaderIsrSweep).with_later((broker_id,)), heard)
+        )
     if outdated is None:
         return Outcome(proposal, reply, (heard,))
     active = view.brokers.active - {broker_id}
-    proposal, settling = settle(context, (record,), (broker_id,), active)
+    proposal, settling = start_sweep(context, (record,), (broker_id,), active)
     return Outcome(proposal, reply, (settling, heard))
 
 
@@ -263,7 +270,7 @@ def _check_incarnation(context: Context, request: RegisterBroker, existing: Brok
     """Reject a second process while the first is alive, unless that one is shutting down."""
     if existing is None or existing.registration.incarnation_id == request.incarnation_id:
         return
-    sessions = context.soft.of(Sessions)
+    sessions = context.soft.of(HeartbeatTracker)
     is_live = sessions.is_live(
         request.broker_id,
         broker_epoch=existing.registration.broker_epoch,
@@ -318,5 +325,5 @@ def decide_unregister(context: Context, request: UnregisterBroker) -> Outcome:
         broker_id=request.broker_id, broker_epoch=existing.registration.broker_epoch
     )
     active = view.brokers.active - {request.broker_id}
-    proposal, settling = settle(context, (record,), (request.broker_id,), active)
-    return Outcome(proposal, UnregisterBrokerReply(), (settling, BrokerLeft(request.broker_id)))
+    proposal, settling = start_sweep(context, (record,), (request.broker_id,), active)
+    return Outcome(proposal, UnregisterBrokerReply(), (settling, BrokerGone(request.broker_id)))

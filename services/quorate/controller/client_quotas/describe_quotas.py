@@ -14,7 +14,7 @@ from quorate.controller.client_quotas.messages import (
 )
 from quorate.controller.client_quotas.quota_entities import IP, TYPES, entity_of, key_of
 from quorate.controller.errors import RefusedError
-from quorate.controller.pagination import first_in_slices, page_limit, refuse_more
+from quorate.controller.pagination import page_limit, reject_multiple_pages, take_in_slices
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def describe_quotas_in_slices(
     start = () if request.cursor is None else key_of(request.cursor.entity)
     quotas = image.client_quotas
     accepts = _filter(request)
-    keys = yield from first_in_slices(quotas.by_owner, start, limit + 1, accepts)
+    keys = yield from take_in_slices(quotas.by_owner, start, limit + 1, accepts)
     following = None
     if len(keys) > limit:
-        refuse_more(request.response_entry_limit, limit, field=field)
+        reject_multiple_pages(request.response_entry_limit, limit, field=field)
         following = QuotaCursor(entity_of(keys.pop()))
     entries = []
     for key in keys:

@@ -6,15 +6,15 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from quorate.controller.authorization.authorizer import Operation, Permission
-from quorate.controller.request_types import Pages, ReadFor, WriteFor, WriteReply
+from quorate.controller.request_types import Pages, ReadRequestOf, WriteReply, WriteRequestOf
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.records.ids import Offset
 
 
-@value
+@value_type
 class EntityPart:
     """A component of an entity: `user`, `client-id` or `ip`; without a name, the default."""
 
@@ -22,7 +22,7 @@ class EntityPart:
     entity_name: str | None = None
 
 
-@value
+@value_type
 class QuotaOp:
     """A quota to set, or to `remove`; the value is then ignored."""
 
@@ -31,7 +31,7 @@ class QuotaOp:
     remove: bool = False
 
 
-@value
+@value_type
 class QuotaAlteration:
     """All changes of one entity; they take effect together or not at all."""
 
@@ -39,8 +39,8 @@ class QuotaAlteration:
     ops: tuple[QuotaOp, ...]
 
 
-@value
-class AlterClientQuotas(WriteFor["AlterClientQuotasReply"]):
+@value_type
+class AlterClientQuotas(WriteRequestOf["AlterClientQuotasReply"]):
     entries: tuple[QuotaAlteration, ...]
     validate_only: bool = False
     permission: ClassVar = Permission(Operation.ALTER_CONFIGS)
@@ -54,7 +54,7 @@ class MatchType(IntEnum):
     SPECIFIED = 2
 
 
-@value
+@value_type
 class QuotaComponent:
     """A condition on one type of an entity; `match` is the name of an EXACT one."""
 
@@ -63,15 +63,15 @@ class QuotaComponent:
     match: str | None = None
 
 
-@value
+@value_type
 class QuotaCursor:
     """Start of a page."""
 
     entity: tuple[EntityPart, ...]
 
 
-@value
-class DescribeClientQuotas(ReadFor["DescribeClientQuotasReply"]):
+@value_type
+class DescribeClientQuotas(ReadRequestOf["DescribeClientQuotasReply"]):
     """The quotas of all entities that match every component, in order, in pages of that limit.
 
     With `strict` they have no other types. A limit of 0 means a client without paging: it gets an
@@ -86,25 +86,25 @@ class DescribeClientQuotas(ReadFor["DescribeClientQuotasReply"]):
     permission: ClassVar = Permission(Operation.DESCRIBE_CONFIGS)
 
 
-@value
+@value_type
 class AlteredEntity:
     entity: tuple[EntityPart, ...]
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
 
 
-@value
+@value_type
 class AlterClientQuotasReply(WriteReply):
     entries: tuple[AlteredEntity, ...]
 
 
-@value
+@value_type
 class QuotaValue:
     key: str
     value: float
 
 
-@value
+@value_type
 class DescribedEntity:
     """`values` are in order of their keys."""
 
@@ -112,7 +112,7 @@ class DescribedEntity:
     values: tuple[QuotaValue, ...]
 
 
-@value
+@value_type
 class DescribeClientQuotasReply:
     offset: Offset
     entries: tuple[DescribedEntity, ...]

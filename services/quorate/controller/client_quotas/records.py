@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from quorate.controller.client_quotas.messages import EntityPart
 from quorate.controller.client_quotas.quota_entities import entity_of, key_of
-from quorate.controller.slices import sorted_in_parts
+from quorate.controller.slices import sorted_in_slices
 from quorate.records.metadata import ClientQuotaRecord, EntityData
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def replay_quota(delta: MetadataDelta, record: ClientQuotaRecord) -> None:
 
 def all_quota_records(image: MetadataImage) -> Iterator[ClientQuotaRecord | None]:
     """The quotas of all entities; None for a pause without a record."""
-    for key in sorted_in_parts(image.client_quotas.by_owner):
+    for key in sorted_in_slices(image.client_quotas.by_owner):
         if key is None:
             yield None
         else:

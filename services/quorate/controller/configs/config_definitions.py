@@ -9,7 +9,7 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,7 @@ class ConfigType(Enum):
     THROTTLE = "'*' or a list of partition:broker"
 
 
-@value
+@value_type
 class ConfigSpec:
     """The valid values; `low` and `high` are inclusive, `choices` for choices and lists."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.authorization.authorizer import Operation
-from quorate.controller.authorization.request_authorization import refusal_of
+from quorate.controller.authorization.request_authorization import authorization_error
 from quorate.controller.configs.config_definitions import TOPIC_CONFIGS, is_sensitive
 from quorate.controller.configs.config_resources import ALL_BROKERS, resource_key, resource_problem
 from quorate.controller.configs.messages import (
@@ -37,7 +37,7 @@ def describe_configs_in_slices(
         if rights.may(Operation.DESCRIBE_CONFIGS, owner):
             described = _describe_resource(image, resource, with_defaults=request.include_defaults)
         else:
-            refusal = refusal_of(rights, Operation.DESCRIBE_CONFIGS, owner)
+            refusal = authorization_error(rights, Operation.DESCRIBE_CONFIGS, owner)
             described = DescribedResource(resource, refusal.error, refusal.message)
         resources.append(described)
         if len(resources) % SLICE_CONFIGS == 0:

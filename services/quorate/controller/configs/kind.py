@@ -8,20 +8,20 @@ from quorate.controller.configs.alter_configs import alter_configs_in_slices, re
 from quorate.controller.configs.describe_configs import describe_configs_in_slices
 from quorate.controller.configs.messages import DescribeConfigs, IncrementalAlterConfigs
 from quorate.controller.configs.records import all_config_records, replay_config
-from quorate.controller.metadata_kind import Subject, Write
+from quorate.controller.metadata_kind import MetadataKind, WriteOperation
 from quorate.records.metadata import ConfigRecord
 
-CONFIGS: Final = Subject(
+CONFIGS: Final = MetadataKind(
     writes=(
-        Write(
+        WriteOperation(
             request=IncrementalAlterConfigs,
             in_slices=alter_configs_in_slices,
-            onto_overlay=True,
+            uses_overlay=True,
             refused=refused_alteration,
         ),
     ),
     reads={DescribeConfigs: describe_configs_in_slices},
     replay={ConfigRecord: replay_config},
     snapshot=all_config_records,
-    large=lambda image: (image.configs.by_owner,),
+    large_parts=lambda image: (image.configs.by_owner,),
 )

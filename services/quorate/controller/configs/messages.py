@@ -13,9 +13,9 @@ from quorate.controller.authorization.authorizer import (
     Resource,
     topic_resource,
 )
-from quorate.controller.request_types import ReadFor, WriteFor, WriteReply
+from quorate.controller.request_types import ReadRequestOf, WriteReply, WriteRequestOf
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.records.ids import Offset
@@ -31,7 +31,7 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-@value
+@value_type
 class ConfigResource:
     """A topic by name, a broker by its decimal id, or, with an empty name, every broker."""
 
@@ -53,14 +53,14 @@ class AlterOperation(IntEnum):
     SUBTRACT = 3
 
 
-@value
+@value_type
 class ConfigChange:
     name: str
     operation: AlterOperation
     value: str | None = None
 
 
-@value
+@value_type
 class ConfigAlteration:
     """All changes of one resource; they take effect together or not at all."""
 
@@ -68,8 +68,8 @@ class ConfigAlteration:
     changes: tuple[ConfigChange, ...]
 
 
-@value
-class IncrementalAlterConfigs(WriteFor["IncrementalAlterConfigsReply"]):
+@value_type
+class IncrementalAlterConfigs(WriteRequestOf["IncrementalAlterConfigsReply"]):
     alterations: tuple[ConfigAlteration, ...]
     validate_only: bool = False
     permission: ClassVar = Permission(
@@ -81,8 +81,8 @@ class IncrementalAlterConfigs(WriteFor["IncrementalAlterConfigsReply"]):
     )
 
 
-@value
-class DescribeConfigs(ReadFor["DescribeConfigsReply"]):
+@value_type
+class DescribeConfigs(ReadRequestOf["DescribeConfigsReply"]):
     """The configs set on these resources, and with `include_defaults` the defaults."""
 
     resources: tuple[ConfigResource, ...]
@@ -96,14 +96,14 @@ class DescribeConfigs(ReadFor["DescribeConfigsReply"]):
     )
 
 
-@value
+@value_type
 class AlteredResource:
     resource: ConfigResource
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
 
 
-@value
+@value_type
 class IncrementalAlterConfigsReply(WriteReply):
     resources: tuple[AlteredResource, ...]
 
@@ -117,7 +117,7 @@ class ConfigSource(IntEnum):
     DEFAULT_CONFIG = 5
 
 
-@value
+@value_type
 class ConfigEntry:
     """One key; the value of a sensitive one is withheld (None)."""
 
@@ -127,7 +127,7 @@ class ConfigEntry:
     is_sensitive: bool = False
 
 
-@value
+@value_type
 class DescribedResource:
     resource: ConfigResource
     error: ErrorCode = ErrorCode.NONE
@@ -135,7 +135,7 @@ class DescribedResource:
     entries: tuple[ConfigEntry, ...] = ()
 
 
-@value
+@value_type
 class DescribeConfigsReply:
     offset: Offset
     resources: tuple[DescribedResource, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.controller.slices import sorted_in_parts
+from quorate.controller.slices import sorted_in_slices
 from quorate.records.metadata import ConfigRecord
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def replay_config(delta: MetadataDelta, record: ConfigRecord) -> None:
 
 def all_config_records(image: MetadataImage) -> Iterator[MetadataRecord | None]:
     """The configs of all resources; None for a pause without a record."""
-    for key in sorted_in_parts(image.configs.by_owner):
+    for key in sorted_in_slices(image.configs.by_owner):
         if key is None:
             yield None
         else:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 
-@value
+@value_type
 class FeatureRange:
     """The levels of a feature that a node supports, both ends included."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from immutables import Map
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from immutables import MapMutation
@@ -19,7 +19,7 @@ Rows: TypeAlias = "Map[RowKey, MetadataRecord]"
 NONE: Rows = Map()
 
 
-@value
+@value_type
 class Opaque:
     """`groups` holds the records of each uninterpreted kind, by key (rule `lossless_replay`).
 

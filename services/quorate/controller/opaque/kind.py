@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.controller.metadata_kind import Subject
-from quorate.controller.opaque.records import Group, replay_unknown
+from quorate.controller.metadata_kind import MetadataKind
+from quorate.controller.opaque.records import OpaqueRecords, replay_unknown
 from quorate.records.metadata import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from quorate.controller.metadata_kind import Replay
 
 
-def _opaque(group: Group, replay: Mapping[type, Replay]) -> Subject:
+def _opaque(opaque_records: OpaqueRecords, replay: Mapping[type, Replay]) -> MetadataKind:
     def large(image: MetadataImage) -> Iterable[Map[Any, Any]]:
-        return (image.opaque.group(group.name),)
+        return (image.opaque.group(opaque_records.name),)
 
-    return Subject(replay=replay, snapshot=group.records, large=large)
+    return MetadataKind(replay=replay, snapshot=opaque_records.records, large_parts=large)
 
 
-_controllers = Group("controllers", lambda record: (record.controller_id,))
+_controllers = OpaqueRecords("controllers", lambda record: (record.controller_id,))
 CONTROLLERS: Final = _opaque(_controllers, {RegisterControllerRecord: _controllers.put})
 
 
@@ -45,30 +45,30 @@ def _replay_producer_ids(delta: MetadataDelta, record: ProducerIdsRecord) -> Non
     _producer_ids.put(delta, replace(record, broker_id=-1, broker_epoch=-1))
 
 
-_producer_ids = Group("producer ids", lambda _: ())
+_producer_ids = OpaqueRecords("producer ids", lambda _: ())
 PRODUCER_IDS: Final = _opaque(_producer_ids, {ProducerIdsRecord: _replay_producer_ids})
 
-_acls = Group("acls", lambda record: (record.id,))
+_acls = OpaqueRecords("acls", lambda record: (record.id,))
 ACLS: Final = _opaque(
     _acls,
     {AccessControlEntryRecord: _acls.put, RemoveAccessControlEntryRecord: _acls.remove},
 )
 
-_scram = Group("scram credentials", lambda record: (record.mechanism, record.name))
+_scram = OpaqueRecords("scram credentials", lambda record: (record.mechanism, record.name))
 SCRAM_CREDENTIALS: Final = _opaque(
     _scram,
     {UserScramCredentialRecord: _scram.put, RemoveUserScramCredentialRecord: _scram.remove},
 )
 
-_tokens = Group("delegation tokens", lambda record: (record.token_id,))
+_tokens = OpaqueRecords("delegation tokens", lambda record: (record.token_id,))
 DELEGATION_TOKENS: Final = _opaque(
     _tokens,
     {DelegationTokenRecord: _tokens.put, RemoveDelegationTokenRecord: _tokens.remove},
 )
 
-_zk_migration = Group("zk migration", lambda _: ())
+_zk_migration = OpaqueRecords("zk migration", lambda _: ())
 ZK_MIGRATION: Final = _opaque(_zk_migration, {ZkMigrationStateRecord: _zk_migration.put})
 
-UNKNOWN: Final = Subject(
+UNKNOWN: Final = MetadataKind(
     replay={UnknownRecord: replay_unknown}, snapshot=lambda image: iter(image.opaque.unknown)
 )

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from quorate.controller.errors import UnsupportedMetadataVersionError
-from quorate.controller.slices import sorted_in_parts
+from quorate.controller.slices import sorted_in_slices
 from quorate.records.metadata import RECORD_TYPES
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     )
 
 
-@value
-class Group:
+@value_type
+class OpaqueRecords:
     """The records of one kind; `key` is the same for a record and the record that removes it."""
 
     name: str
@@ -43,7 +43,7 @@ class Group:
     def records(self, image: MetadataImage) -> Iterator[MetadataRecord | None]:
         """All rows in key order; None for a pause without a row."""
         rows = image.opaque.group(self.name)
-        for key in sorted_in_parts(rows):
+        for key in sorted_in_slices(rows):
             yield None if key is None else rows[key]
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _TABLE_MAX: Final = 1 << 16
 
 
-def is_among(ids: frozenset[int]) -> Callable[[Rows], Bits]:
+def membership_test(ids: frozenset[int]) -> Callable[[Rows], Bits]:
     """A vectorized test for these broker ids; -1 is none of them."""
     last = max(ids, default=0)
     if last < _TABLE_MAX:

@@ -15,10 +15,10 @@ from quorate.controller.decision import Bulk
 from quorate.controller.features.levels import ISR_SHRINK_KEEPS_EPOCH_LEVEL
 from quorate.controller.partitions.leader_acceptor import online
 from quorate.controller.partitions.partition import NO_LEADER
-from quorate.controller.partitions.record_columns import PartitionChanges
+from quorate.controller.partitions.record_columns import PartitionChangeColumns
 from quorate.controller.partitions.record_encoder import change_values
 from quorate.controller.partitions.records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 COMPARED_MAX: Final = 1_000_000
 
 
-@value
-class Elected(Bulk):
+@value_type
+class BulkElection(Bulk):
     """A decision on many partitions: rows before and after it, and the records' values."""
 
     old: PartitionRows
@@ -49,7 +49,7 @@ class Elected(Bulk):
         return bool(np.any(is_given & (self.old.leaders == broker_id)))
 
 
-class Choices(NamedTuple):
+class ElectionChoices(NamedTuple):
     """For each row the leader that it should have and the ISR members that should stay."""
 
     leaders: Rows
@@ -65,7 +65,7 @@ def rows_max(width: int) -> int:
 
 def elect(
     rows: PartitionRows, acceptor: LeaderAcceptor, level: int
-) -> tuple[Elected | None, Index]:
+) -> tuple[BulkElection | None, Index]:
     """Give rows the leaders and ISRs that they should have.
 
     `rows` are at most `rows_max`. The second value are the rows to be decided one by one.
@@ -81,7 +81,7 @@ def elect(
     old, shrinks, sizes = rows.taken(changing), shrinks[changing], sizes[changing]
     # Before 3.6 a broker noticed that its ISR had shrunk only by a new leader epoch (KAFKA-15021).
     sets_leader = elects[changing] | (shrinks & (level < ISR_SHRINK_KEEPS_EPOCH_LEVEL))
-    changes = PartitionChanges(
+    changes = PartitionChangeColumns(
         topics=old.topics,
         partition_ids=old.partition_ids,
         leaders=np.where(sets_leader, choices.leaders[changing], NO_LEADER_CHANGE).astype(np.int32),
@@ -89,12 +89,12 @@ def elect(
         isr_sizes=np.where(shrinks, sizes, -1).astype(np.int32),
         isr=closed_up(old.isr, choices.stays[changing]),
     )
-    return Elected(old, changes.applied(old), change_values(changes, level)), alone
+    return BulkElection(old, changes.applied(old), change_values(changes, level)), alone
 
 
 def elect_preferred(
     rows: PartitionRows, acceptor: LeaderAcceptor, level: int, records_max: int
-) -> tuple[Elected | None, int]:
+) -> tuple[BulkElection | None, int]:
     """Elect the first replicas where they are in sync and another replica leads.
 
     The second value is the number of rows examined; it stops after `records_max` changes.
@@ -104,7 +104,7 @@ def elect_preferred(
         return None, len(rows)
     count = len(rows) if len(changing) <= records_max else int(changing[records_max])
     old = rows.taken(changing[:records_max])
-    changes = PartitionChanges(
+    changes = PartitionChangeColumns(
         topics=old.topics,
         partition_ids=old.partition_ids,
         leaders=old.replicas[:, 0].copy(),
@@ -112,7 +112,7 @@ def elect_preferred(
         isr_sizes=np.full(len(old), -1, np.int32),
         isr=old.isr[:, :0],
     )
-    return Elected(old, changes.applied(old), change_values(changes, level)), count
+    return BulkElection(old, changes.applied(old), change_values(changes, level)), count
 
 
 def lacks_preferred(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
@@ -126,7 +126,7 @@ def lacks_preferred(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
     return lacks
 
 
-def _choose(rows: PartitionRows, acceptor: LeaderAcceptor) -> Choices:
+def _choose(rows: PartitionRows, acceptor: LeaderAcceptor) -> ElectionChoices:
     isr, replicas, leaders = rows.isr, rows.replicas, rows.leaders
     offline = acceptor.offline(rows)
     stays = acceptor.is_active(isr)
@@ -147,7 +147,7 @@ def _choose(rows: PartitionRows, acceptor: LeaderAcceptor) -> Choices:
     first_replica = _first(replicas, in_isr)
     elected = np.where(in_isr.any(axis=1), first_replica, _first(isr, may_lead))
     found = np.where(leads_on, leaders, np.where(has_any, elected, NO_LEADER))
-    return Choices(found.astype(np.int32), stays, is_alone)
+    return ElectionChoices(found.astype(np.int32), stays, is_alone)
 
 
 def _first(brokers: Rows, is_wanted: Bits) -> Rows:

@@ -35,7 +35,7 @@ _UINT8: Final = np.dtype(np.uint8)
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
-def place_type(count: int) -> npt.DTypeLike:
+def index_dtype(count: int) -> npt.DTypeLike:
     """The type of indexes into a list of that size."""
     return _UINT8 if count <= 256 else np.min_scalar_type(count - 1)
 
@@ -49,7 +49,7 @@ def interned(octets: NDArray[np.uint8]) -> tuple[Places, tuple[DirectoryId, ...]
     _, first = np.unique(mixed[::_SAMPLED], return_index=True)
     first *= _SAMPLED
     bits = (mixed >> _BUCKET_SHIFT).astype(np.intp)
-    buckets = np.zeros(_BUCKETS, place_type(len(first)))
+    buckets = np.zeros(_BUCKETS, index_dtype(len(first)))
     buckets[bits[first]] = np.arange(len(first))
     places = buckets.take(bits)
     if not _are_at(halves, first, places):
@@ -59,7 +59,7 @@ def interned(octets: NDArray[np.uint8]) -> tuple[Places, tuple[DirectoryId, ...]
             _, first, places = np.unique(octets, axis=0, return_index=True, return_inverse=True)
     data = octets[first].tobytes()
     ids = [DirectoryId(data[at : at + UUID_BYTES]) for at in range(0, len(data), UUID_BYTES)]
-    return places.reshape(-1).astype(place_type(len(ids))), tuple(ids)
+    return places.reshape(-1).astype(index_dtype(len(ids))), tuple(ids)
 
 
 def _are_at(rows: NDArray[np.uint64], first: NDArray[np.intp], places: Places) -> bool:
@@ -67,7 +67,7 @@ def _are_at(rows: NDArray[np.uint64], first: NDArray[np.intp], places: Places) -
     return bool((rows.take(first, 0).take(places, 0) == rows).all())
 
 
-def mapped(places: Places, moved: Sequence[int] | None, kind: npt.DTypeLike) -> Places:
+def remap(places: Places, moved: Sequence[int] | None, kind: npt.DTypeLike) -> Places:
     """Translate indexes into one list of directories to indexes into another list."""
     if moved is None:
         return places if places.dtype == kind else places.astype(kind)
@@ -83,10 +83,10 @@ def without_unused(
     if 2 * len(used) > len(directories):
         return places, directories
     kept = tuple([directories[place] for place in used.tolist()])
-    return inverse.reshape(places.shape).astype(place_type(len(kept))), kept
+    return inverse.reshape(places.shape).astype(index_dtype(len(kept))), kept
 
 
-def unified(
+def merge_tables(
     tables: Sequence[tuple[DirectoryId, ...]],
 ) -> tuple[tuple[DirectoryId, ...], list[Sequence[int] | None]]:
     """Merge lists of directories; also return each list's new indexes, or None if unchanged."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from quorate.controller.partitions.broker_sets import is_among
+from quorate.controller.partitions.broker_sets import membership_test
 from quorate.controller.partitions.partition import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class LeaderAcceptor:
     @cached_property
     def is_active(self) -> Callable[[Rows], Bits]:
         """A vectorized test; made on demand, because single partitions do not need its table."""
-        return is_among(self.active)
+        return membership_test(self.active)
 
     def may_lead(self, rows: PartitionRows, brokers: Rows) -> Bits:
         """A mask of these brokers that may lead; shape (n,) or (any, n), for n rows."""

@@ -23,7 +23,7 @@ from quorate.controller.partitions.leader_acceptor import online
 from quorate.controller.partitions.partition import NO_LEADER, RECOVERING
 from quorate.controller.partitions.records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
 from quorate.records.metadata import PartitionChangeRecord
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from quorate.controller.topics.image import Topic
 
 
-def needs_look(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
+def needs_election(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
     """A mask of the partitions that may have to change.
 
     These are partitions whose leader may not lead, partitions with an inactive broker in the ISR
@@ -54,7 +54,7 @@ def needs_look(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
     return touched
 
 
-def change_of(
+def partition_change(
     image: MetadataImage, topic: Topic, partition_id: int, acceptor: LeaderAcceptor
 ) -> PartitionChangeRecord | None:
     """The change of leader and ISR that a partition needs; None if it needs none."""
@@ -68,7 +68,7 @@ def change_of(
     return make_record(image, topic, partition_id, partition, choice)
 
 
-@value
+@value_type
 class Choice:
     """The chosen leader and ISR of a partition.
 

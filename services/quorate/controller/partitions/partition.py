@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Final
 
 from quorate.records.ids import ZERO_UUID, DirectoryId
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 NO_LEADER: Final = -1
 RECOVERED: Final = 0
@@ -26,7 +26,7 @@ def is_reserved(uuid: bytes) -> bool:
     return not any(uuid[:half]) and int.from_bytes(uuid[half:], signed=True) < _RESERVED_MAX
 
 
-@named_value
+@keyword_value_type
 class Partition:
     """One partition's state, as in PartitionRecord; `directories` are parallel to `replicas`."""
 
@@ -59,8 +59,8 @@ class Partition:
         return self.replicas[:1] != (self.leader,)
 
 
-@value
-class PartitionTally:
+@value_type
+class PartitionCounts:
     """Counts of partitions by state, updated as they change.
 
     `offline` have no leader; `imbalanced` are not led by their first replica, which includes the
@@ -77,8 +77,8 @@ class PartitionTally:
     replaced: int = field(default=0, compare=False)
 
 
-@value
-class Seldom:
+@value_type
+class RareFields:
     """The fields of a partition that are nearly always empty."""
 
     removing_replicas: tuple[int, ...] = ()
@@ -87,12 +87,12 @@ class Seldom:
     last_known_elr: tuple[int, ...] = ()
 
 
-NO_SELDOM: Final = Seldom()
+NO_SELDOM: Final = RareFields()
 
 
-def seldom_of(partition: Partition) -> Seldom:
+def rare_fields_of(partition: Partition) -> RareFields:
     """Those fields of a partition."""
-    return Seldom(
+    return RareFields(
         partition.removing_replicas,
         partition.adding_replicas,
         partition.eligible_leader_replicas,

@@ -1,8 +1,8 @@
 """Decodes runs of partition records into columns, without an object per record.
 
 The functions have the same effect for many records as `partitions/records.py` has for one. If that
-would raise an error, or a record is unusual, they raise DeclinedError and change nothing: then the
-records are handled one by one.
+would raise an error, or a record is unusual, they raise NotColumnarError and change nothing: then
+the records are handled one by one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from quorate.controller.partitions.directory_index import interned
-from quorate.controller.partitions.partition import MIGRATING_DIR, NO_LEADER, NO_SELDOM, Seldom
+from quorate.controller.partitions.partition import MIGRATING_DIR, NO_LEADER, NO_SELDOM, RareFields
 from quorate.controller.partitions.records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
 from quorate.controller.partitions.rows import (
     FIXED,
@@ -33,7 +33,7 @@ from quorate.records.codec.schema import SchemaError
 from quorate.records.columnar.reader import Constant, Lists, Numbers, Octets, Structs, distinct
 from quorate.records.ids import UUID_BYTES, TopicId
 from quorate.records.metadata import PartitionChangeRecord, PartitionRecord
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from quorate.controller.partitions.rows import Index, Keys, Rows
-    from quorate.records.columnar.pieces import Piece
+    from quorate.records.columnar.pieces import RecordPiece
     from quorate.records.columnar.reader import Column
 
 _MIGRATING: Final = np.frombuffer(MIGRATING_DIR, np.uint8)
@@ -50,12 +50,12 @@ _PADDING: Final = -1
 _CELLS_MAX: Final = 65_536
 
 
-class DeclinedError(Exception):
+class NotColumnarError(Exception):
     """The records have to be handled one by one."""
 
 
-@value
-class Partitions:
+@value_type
+class PartitionColumns:
     """Columns of PartitionRecords, in log order; `topics` has shape (n, 16).
 
     `directories` has shape (n, width, 16); `seldom` is keyed by the position among these records.
@@ -65,7 +65,7 @@ class Partitions:
     partition_ids: Keys
     columns: Columns
     directories: NDArray[np.uint8]
-    seldom: Mapping[int, Seldom]
+    seldom: Mapping[int, RareFields]
 
     def __len__(self) -> int:
         return len(self.partition_ids)
@@ -79,7 +79,7 @@ class Partitions:
     ) -> PartitionRows:
         """The rows of these records, in key order.
 
-        `runs` are the topics' runs. Raises DeclinedError if two are about the same partition.
+        `runs` are the topics' runs. Raises NotColumnarError if two are about the same partition.
         """
         keys, topic_ids = _keys(runs, self.partition_ids, numbers), [id_ for _, id_ in runs]
         columns, directories, seldom = self.columns, self.directories, self.seldom
@@ -101,8 +101,8 @@ class Partitions:
         )
 
 
-@value
-class PartitionChanges:
+@value_type
+class PartitionChangeColumns:
     """Columns of PartitionChangeRecords that only change leaders, ISRs and recovery.
 
     `leaders` and `recovery` have Kafka's values for "no change" in rows without one. `isr_sizes` is
@@ -127,9 +127,9 @@ class PartitionChanges:
         """The keys of the partitions that change, given the topics' runs."""
         return _keys(runs, self.partition_ids, numbers)
 
-    def taken(self, order: Index) -> PartitionChanges:
+    def selected(self, order: Index) -> PartitionChangeColumns:
         """The changes at these positions, in that order."""
-        return PartitionChanges(
+        return PartitionChangeColumns(
             self.topics[order],
             self.partition_ids[order],
             self.leaders[order],
@@ -141,16 +141,16 @@ class PartitionChanges:
     def applied(self, old: PartitionRows) -> PartitionRows:
         """The partitions after the changes; `old` has a row for each of them.
 
-        Raises DeclinedError if a leader is elected that was not in sync, since that is counted, and
-        if an epoch would overflow.
+        Raises NotColumnarError if a leader is elected that was not in sync, since that is counted,
+        and if an epoch would overflow.
         """
         fixed, width = old.values[:, :FIXED].copy(), max(old.width, self.isr.shape[1])
         sets_leader = self.leaders != NO_LEADER_CHANGE
         elected = sets_leader & (self.leaders != NO_LEADER) & (self.leaders != fixed[:, LEADER])
         if (elected & ~(old.isr == self.leaders[:, None]).any(axis=1)).any():
-            raise DeclinedError
+            raise NotColumnarError
         if old.has_last_epoch.any():
-            raise DeclinedError
+            raise NotColumnarError
         fixed[:, LEADER] = np.where(sets_leader, self.leaders, fixed[:, LEADER])
         fixed[:, LEADER_EPOCH] += sets_leader
         fixed[:, PARTITION_EPOCH] += 1
@@ -168,19 +168,19 @@ class PartitionChanges:
         return PartitionRows(old.keys, old.topic_ids, values, places, old.directories, old.seldom)
 
 
-def read_partitions(piece: Piece, index: Index) -> Partitions:
-    """The PartitionRecords at these positions of a piece. Raises DeclinedError."""
+def read_partitions(piece: RecordPiece, index: Index) -> PartitionColumns:
+    """The PartitionRecords at these positions of a piece. Raises NotColumnarError."""
     shapes = _shapes(piece, PartitionRecord, index)
     count, width = len(index), 0
     for _, columns in shapes:
         width = max(width, _size(columns.fields["replicas"]), _size(columns.fields["isr"]))
     if count * width > _CELLS_MAX:
-        raise DeclinedError
+        raise NotColumnarError
     topics, partition_ids = _whose(shapes, count)
     fixed = np.empty((count, FIXED), np.int32)
     replicas, isr = (np.full((count, width), -1, np.int32) for _ in range(2))
     directories = np.zeros((count, width, UUID_BYTES), np.uint8)
-    seldom: dict[int, Seldom] = {}
+    seldom: dict[int, RareFields] = {}
     for at, columns in shapes:
         # Rows that are all written need no index.
         to = slice(None) if len(at) == count else at
@@ -192,7 +192,9 @@ def read_partitions(piece: Piece, index: Index) -> Partitions:
         isr[to, :isr_size] = _list(columns.fields["isr"], len(at))
         directories[to, :size] = _directories(columns.fields["directories"], len(at), size)
         seldom.update(_seldom(at, columns))
-    return Partitions(topics, partition_ids, Columns(fixed, replicas, isr), directories, seldom)
+    return PartitionColumns(
+        topics, partition_ids, Columns(fixed, replicas, isr), directories, seldom
+    )
 
 
 _FIXED_FIELDS: Final = {
@@ -209,19 +211,19 @@ _SELDOM_FIELDS: Final = (
 )
 
 
-def read_changes(piece: Piece, index: Index) -> PartitionChanges:
+def read_changes(piece: RecordPiece, index: Index) -> PartitionChangeColumns:
     """The PartitionChangeRecords at these positions of a piece.
 
-    Raises DeclinedError if any changes more than leaders, ISRs and recovery.
+    Raises NotColumnarError if any changes more than leaders, ISRs and recovery.
     """
     shapes = _shapes(piece, PartitionChangeRecord, index)
     for _, columns in shapes:
         for name in ("replicas", "directories", *_SELDOM_FIELDS):
             if columns.fields[name] != Constant(None):
-                raise DeclinedError
+                raise NotColumnarError
     count, width = len(index), max([_size(c.fields["isr"]) for _, c in shapes], default=0)
     if count * width > _CELLS_MAX:
-        raise DeclinedError
+        raise NotColumnarError
     topics, partition_ids = _whose(shapes, count)
     leaders, recovery, isr_sizes = (np.full(count, -1, np.int32) for _ in range(3))
     isr = np.full((count, width), -1, np.int32)
@@ -232,17 +234,21 @@ def read_changes(piece: Piece, index: Index) -> PartitionChanges:
             found = _list(columns.fields["isr"], len(at))
             isr_sizes[at] = found.shape[1]
             isr[at, : found.shape[1]] = found
-    return PartitionChanges(topics, partition_ids, leaders, recovery, isr_sizes, isr)
+    return PartitionChangeColumns(topics, partition_ids, leaders, recovery, isr_sizes, isr)
 
 
 # --- common ---------------------------------------------------------------------------------------
 
 
-def _shapes(piece: Piece, record_type: Any, index: Index) -> list[tuple[Index, Structs]]:  # noqa: ANN401
+def _shapes(
+    piece: RecordPiece,
+    record_type: Any,  # noqa: ANN401
+    index: Index,
+) -> list[tuple[Index, Structs]]:
     try:
         return list(piece.columns(record_type, index))
     except SchemaError as error:
-        raise DeclinedError from error
+        raise NotColumnarError from error
 
 
 def _whose(shapes: Sequence[tuple[Index, Structs]], count: int) -> tuple[NDArray[np.uint8], Keys]:
@@ -255,7 +261,7 @@ def _whose(shapes: Sequence[tuple[Index, Structs]], count: int) -> tuple[NDArray
         topics[at] = topic_ids.values
         partition_ids[at] = _numbers(columns.fields["partition_id"], len(at))
     if count and not 0 <= partition_ids.min() <= partition_ids.max() <= PARTITION_ID_MAX:
-        raise DeclinedError
+        raise NotColumnarError
     return topics, partition_ids
 
 
@@ -279,11 +285,11 @@ def _keys(
 
 
 def ordered(keys: Keys) -> tuple[Index, Keys]:
-    """The sort order of keys, and the sorted keys. Raises DeclinedError for equal keys."""
+    """The sort order of keys, and the sorted keys. Raises NotColumnarError for equal keys."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     if (keys[1:] == keys[:-1]).any():
-        raise DeclinedError
+        raise NotColumnarError
     return order, keys
 
 
@@ -316,16 +322,16 @@ def _directories(column: Column, count: int, size: int) -> NDArray[np.uint8]:
     if not given:
         return np.broadcast_to(_MIGRATING, (count, size, UUID_BYTES))
     if given != size:
-        raise DeclinedError
+        raise NotColumnarError
     assert isinstance(column, Lists)
     return column.elements.values.reshape(count, size, UUID_BYTES)
 
 
-def _seldom(at: Index, columns: Structs) -> Iterator[tuple[int, Seldom]]:
+def _seldom(at: Index, columns: Structs) -> Iterator[tuple[int, RareFields]]:
     if not any(_size(columns.fields[name]) for name in _SELDOM_FIELDS):
         return
     lists = [_list(columns.fields[name], len(at)).tolist() for name in _SELDOM_FIELDS]
     for place, values in zip(at.tolist(), zip(*lists, strict=True), strict=True):
-        seldom = Seldom(*map(tuple, values))
+        seldom = RareFields(*map(tuple, values))
         assert seldom != NO_SELDOM
         yield place, seldom

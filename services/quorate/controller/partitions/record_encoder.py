@@ -27,7 +27,7 @@ from quorate.controller.partitions.rows import (
     REPLICAS,
 )
 from quorate.records.columnar.reader import Lists, Numbers, Octets, Structs, distinct
-from quorate.records.columnar.writer import values_of, write_columns
+from quorate.records.columnar.writer import encode_columns, values_of
 from quorate.records.ids import UUID_BYTES, TopicId
 from quorate.records.metadata import (
     PartitionChangeRecord,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from quorate.controller.partitions.record_columns import PartitionChanges
+    from quorate.controller.partitions.record_columns import PartitionChangeColumns
     from quorate.controller.partitions.rows import Index, PartitionRows, Rows
     from quorate.records.columnar.reader import Column
 
@@ -99,14 +99,14 @@ def _of_shape(
         fields["directories"] = Lists(replicas, Octets(octets.reshape(-1, UUID_BYTES)))
     version = record_version(PartitionRecord, level)
     head = frame_of(PartitionRecord, version)
-    return write_columns(PartitionRecord, version, Structs(fields), len(at), head=head)
+    return encode_columns(PartitionRecord, version, Structs(fields), len(at), head=head)
 
 
 def _list(numbers: Rows) -> Lists:
     return Lists(numbers.shape[1], Numbers(np.ascontiguousarray(numbers).reshape(-1)))
 
 
-def change_values(changes: PartitionChanges, level: int) -> list[bytes]:
+def change_values(changes: PartitionChangeColumns, level: int) -> list[bytes]:
     """The encoded PartitionChangeRecord of each change, in order."""
     elects, recovers = changes.leaders != NO_LEADER_CHANGE, changes.recovery != NO_RECOVERY_CHANGE
     version = record_version(PartitionChangeRecord, level)
@@ -123,7 +123,7 @@ def change_values(changes: PartitionChanges, level: int) -> list[bytes]:
         if size >= 0:
             fields["isr"] = _list(changes.isr[at, :size])
         columns = Structs(fields)
-        return write_columns(PartitionChangeRecord, version, columns, len(at), head=head)
+        return encode_columns(PartitionChangeRecord, version, columns, len(at), head=head)
 
     shapes = (changes.isr_sizes + 1).astype(np.int64) << 2 | elects << 1 | recovers
     return by_shape(shapes, write)

@@ -11,7 +11,7 @@ from quorate.controller.errors import ReplayError
 from quorate.controller.features.levels import DIRECTORIES_LEVEL, ELIGIBLE_REPLICAS_LEVEL
 from quorate.controller.partitions.partition import MIGRATING_DIR, NO_LEADER, Partition
 from quorate.controller.partitions.rows import PARTITION_ID_MAX, key_of
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionChangeRecord, PartitionRecord
 
@@ -129,7 +129,7 @@ def directories_for(old: Partition, replicas: tuple[int, ...]) -> tuple[Director
 
 def replay_clear_elr(delta: MetadataDelta, record: ClearElrRecord) -> None:
     """Clear the eligible leader replicas of one topic, or of all topics without a name."""
-    finish(clear_elr_in_slices(delta, record))
+    run_to_end(clear_elr_in_slices(delta, record))
 
 
 def clear_elr_in_slices(delta: MetadataDelta, record: ClearElrRecord) -> Slices[None]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _STEPS_SLICE: Final = 64
 
 
-@value
+@value_type
 class RackedBroker:
     """A broker that may get replicas; brokers without a rack share one."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quorate.controller.partitions.directory_index import mapped, place_type, unified
+from quorate.controller.partitions.directory_index import index_dtype, merge_tables, remap
 from quorate.controller.partitions.rows import PartitionRows, padded, with_width
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ def _replaced(
 ) -> PartitionRows:
     """Replace some rows by others with the same keys."""
     width = max(rows.width, other.width)
-    directories, (mine, theirs) = unified([rows.directories, other.directories])
-    kind = place_type(len(directories))
+    directories, (mine, theirs) = merge_tables([rows.directories, other.directories])
+    kind = index_dtype(len(directories))
     values = with_width(rows.values, width)
     values = values.copy() if values is rows.values else values
     values[at] = with_width(other.values[start:stop], width)
-    places = padded(mapped(rows.places, mine, kind), width)
+    places = padded(remap(rows.places, mine, kind), width)
     places = places.copy() if places is rows.places else places
-    places[at] = padded(mapped(other.places[start:stop], theirs, kind), width)
+    places[at] = padded(remap(other.places[start:stop], theirs, kind), width)
     seldom = rows.seldom
     if seldom or other.seldom:
         keys = set(other.keys[start:stop].tolist())

@@ -19,17 +19,17 @@ import numpy as np
 
 from quorate.controller.partitions.directory_index import (
     KEPT_MAX,
-    mapped,
-    place_type,
-    unified,
+    index_dtype,
+    merge_tables,
+    remap,
     without_unused,
 )
 from quorate.controller.partitions.partition import (
     NO_LEADER,
     NO_SELDOM,
     Partition,
-    Seldom,
-    seldom_of,
+    RareFields,
+    rare_fields_of,
 )
 from quorate.records.ids import UUID_BYTES
 
@@ -85,7 +85,7 @@ class PartitionRows:
         values: Rows,
         places: Places,
         directories: tuple[DirectoryId, ...],
-        seldom: Mapping[int, Seldom],
+        seldom: Mapping[int, RareFields],
     ) -> None:
         """`values` and `places` have shapes (n, FIXED + 2 * width) and (n, width).
 
@@ -120,9 +120,9 @@ class PartitionRows:
             np.array([key for key, _, _ in entries], np.int64),
             tuple([topic_id for topic_id, _ in groupby([topic_id for _, topic_id, _ in entries])]),
             np.array(rows, np.int32).reshape(count, FIXED + 2 * width),
-            np.array(places, place_type(len(known))).reshape(count, width),
+            np.array(places, index_dtype(len(known))).reshape(count, width),
             tuple(known),
-            {key: each for key, _, p in entries if (each := seldom_of(p)) != NO_SELDOM},
+            {key: each for key, _, p in entries if (each := rare_fields_of(p)) != NO_SELDOM},
         )
 
     @classmethod
@@ -132,7 +132,7 @@ class PartitionRows:
         topic_ids: tuple[TopicId, ...],
         columns: Columns,
         directories: tuple[Places, tuple[DirectoryId, ...]],
-        seldom: Mapping[int, Seldom],
+        seldom: Mapping[int, RareFields],
     ) -> PartitionRows:
         """Rows from columns; `directories` are the indexes and the list that they refer to."""
         values = np.concatenate([columns.fixed, columns.replicas, columns.isr], axis=1)
@@ -144,9 +144,9 @@ class PartitionRows:
         if len(parts) == 1:
             return parts[0]
         width = max(part.width for part in parts)
-        directories, moved = unified([part.directories for part in parts])
-        kind = place_type(len(directories))
-        seldom: dict[int, Seldom] = {}
+        directories, moved = merge_tables([part.directories for part in parts])
+        kind = index_dtype(len(directories))
+        seldom: dict[int, RareFields] = {}
         for part in parts:
             seldom.update(part.seldom)
         return cls(
@@ -155,7 +155,7 @@ class PartitionRows:
             np.concatenate([with_width(part.values, width) for part in parts]),
             np.concatenate(
                 [
-                    padded(mapped(part.places, each, kind), width)
+                    padded(remap(part.places, each, kind), width)
                     for part, each in zip(parts, moved, strict=True)
                 ]
             ),
@@ -211,7 +211,7 @@ class PartitionRows:
         return _starts(self.keys >> PARTITION_ID_BITS)
 
     @property
-    def cells(self) -> int:
+    def cell_count(self) -> int:
         """Number of cells, a measure of time and memory."""
         return self.values.size
 
@@ -244,7 +244,7 @@ class PartitionRows:
         found: Bits = (epochs == _EPOCH_MAX).any(axis=1)
         return found
 
-    def standing(self) -> tuple[int, int]:
+    def offline_and_imbalanced_counts(self) -> tuple[int, int]:
         """Numbers of offline and of imbalanced partitions."""
         leaders = self.leaders
         first = self.replicas[:, 0] if self.width else NO_LEADER
@@ -314,7 +314,7 @@ class PartitionRows:
             self._seldom_among(keys),
         )
 
-    def of_topic(self, start: int, stop: int, topic_id: TopicId) -> PartitionRows:
+    def topic_view(self, start: int, stop: int, topic_id: TopicId) -> PartitionRows:
         """The same for one or more rows that all belong to that topic."""
         if start == 0 and stop == len(self):
             return self
@@ -327,7 +327,7 @@ class PartitionRows:
         view.seldom = self._seldom_among(keys) if self.seldom else self.seldom
         return view
 
-    def part(self, start: int, stop: int) -> PartitionRows:
+    def copied(self, start: int, stop: int) -> PartitionRows:
         """Some consecutive rows as a copy, which keeps nothing else in memory."""
         if start == 0 and stop == len(self):
             return self
@@ -343,7 +343,7 @@ class PartitionRows:
             view.seldom,
         )
 
-    def _seldom_among(self, keys: Keys) -> Mapping[int, Seldom]:
+    def _seldom_among(self, keys: Keys) -> Mapping[int, RareFields]:
         if not self.seldom or not len(keys):
             return {}
         low, high = int(keys[0]), int(keys[-1])

@@ -95,7 +95,7 @@ class PartitionTree:
     def parts_of(self, number: int, topic_id: TopicId) -> Iterator[PartitionRows]:
         """The rows of one topic, in one or more parts."""
         for part, start, stop in self._ranges_of(number, 0):
-            yield part.of_topic(start, stop, topic_id)
+            yield part.topic_view(start, stop, topic_id)
 
     def _ranges_of(self, number: int, first: int) -> Iterator[tuple[PartitionRows, int, int]]:
         """The rows of a topic from partition `first` on: parts, with first row and end in each."""
@@ -116,7 +116,7 @@ class PartitionTree:
         count = width = 0
         for part in self.parts_from(key):
             if not chosen:
-                part = part.part(int(part.keys.searchsorted(key)), len(part))
+                part = part.copied(int(part.keys.searchsorted(key)), len(part))
             if not len(part):
                 continue
             count, width = count + len(part), max(width, part.width)
@@ -125,7 +125,7 @@ class PartitionTree:
             chosen.append(part)
         return PartitionRows.joined(chosen) if chosen else None
 
-    def spread_of(self, keys: Keys) -> int:
+    def parts_touched(self, keys: Keys) -> int:
         """The number of parts to which ascending keys belong."""
         return sum(1 for _ in self._shared(keys))
 
@@ -193,8 +193,8 @@ class PartitionTree:
         first, index, _ = self._place_of(low)
         last, behind, _ = self._place_of(high - 1)
         head, tail = self._nodes[first].parts[index], self._nodes[last].parts[behind]
-        left = head.part(0, int(head.keys.searchsorted(low)))
-        right = tail.part(int(tail.keys.searchsorted(high)), len(tail))
+        left = head.copied(0, int(head.keys.searchsorted(low)))
+        right = tail.copied(int(tail.keys.searchsorted(high)), len(tail))
         gone = self._between(first, index, last, behind)
         removed = sum(map(len, gone)) - len(left) - len(right)
         if not removed:
@@ -218,7 +218,7 @@ class PartitionTree:
         between = [part for node in nodes[first + 1 : last] for part in node.parts]
         return [*nodes[first].parts[index:], *between, *nodes[last].parts[: behind + 1]]
 
-    def taken_apart(self) -> list[object]:
+    def disposable_parts(self) -> list[object]:
         """Its nodes, for disposal in time slices."""
         return [*self._nodes]
 
@@ -240,7 +240,7 @@ def _cut(rows: PartitionRows, *, is_last: bool) -> list[PartitionRows]:
     if count <= ROWS_MAX:
         return [rows]
     size = ROWS_MAX if is_last else -(-count // -(-count // ROWS_MAX))
-    return [rows.part(start, min(start + size, count)) for start in range(0, count, size)]
+    return [rows.copied(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 def _nodes(parts: Sequence[PartitionRows]) -> list[_Node]:

@@ -44,7 +44,7 @@ from quorate.controller.replication.messages import (
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
 from quorate.records.metadata import PartitionChangeRecord
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
@@ -80,7 +80,7 @@ def alter_partitions_in_slices(context: Context, request: AlterPartition) -> Sli
     return Outcome(alteration.proposal, AlterPartitionReply(topics=topics), soft)
 
 
-@value
+@value_type
 class _Target:
     """The ISR and the replicas that a partition is to have."""
 

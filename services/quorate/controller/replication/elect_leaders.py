@@ -117,7 +117,7 @@ class _Election:
         return ElectedLeader(asked.topic, asked.partition, leader_id=leader)
 
     def _find(self, asked: LeaderElection) -> tuple[Topic | None, Partition | None]:
-        topic = self._image.topics.named(asked.topic)
+        topic = self._image.topics.by_name_or_none(asked.topic)
         if topic is None:
             return None, None
         return topic, self._image.topics.partition(topic.topic_id, asked.partition)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.controller.metadata_kind import Subject, Write
+from quorate.controller.metadata_kind import MetadataKind, WriteOperation
 from quorate.controller.replication.alter_partition import alter_partitions_in_slices
 from quorate.controller.replication.elect_leaders import elect_leaders_in_slices
 from quorate.controller.replication.leader_balancer import BALANCING
 from quorate.controller.replication.messages import AlterPartition, ElectLeaders
 
-REPLICATION: Final = Subject(
+REPLICATION: Final = MetadataKind(
     writes=(
-        Write(request=AlterPartition, in_slices=alter_partitions_in_slices),
-        Write(request=ElectLeaders, in_slices=elect_leaders_in_slices),
+        WriteOperation(request=AlterPartition, in_slices=alter_partitions_in_slices),
+        WriteOperation(request=ElectLeaders, in_slices=elect_leaders_in_slices),
     ),
-    timed=BALANCING,
+    periodic_task=BALANCING,
 )

@@ -14,15 +14,15 @@ from quorate.controller.features.levels import metadata_version
 from quorate.controller.partitions.bulk_leader_election import elect_preferred
 from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
 from quorate.controller.partitions.leader_isr_sweep import CELLS_SLICE, RECORDS_SLICE
-from quorate.controller.periodic_task import Timed
-from quorate.records.value_types import value
+from quorate.controller.periodic_task import PeriodicTask
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
-    from quorate.controller.decision import Context, ControllerSettings, SoftState
+    from quorate.controller.decision import Context, ControllerSettings, VolatileState
     from quorate.controller.image import MetadataImage, View
 
 
-@value
+@value_type
 class Balancing:
     """The time of the next sweep, None for never, and the key at which the current one resumes."""
 
@@ -30,8 +30,8 @@ class Balancing:
     due_ms: int | None
     key: int | None = None
 
-    def apply(self, soft: SoftState) -> None:
-        """Replace the state. A `SoftChange`."""
+    def apply(self, soft: VolatileState) -> None:
+        """Replace the state. A `VolatileChange`."""
         soft.put(self)
 
 
@@ -66,9 +66,9 @@ def _begin(_image: MetadataImage, settings: ControllerSettings, now_ms: int) -> 
     return Balancing(interval_ms, now_ms + interval_ms if is_on else None)
 
 
-def _wake_at_ms(soft: SoftState, _view: View) -> int | None:
+def _wake_at_ms(soft: VolatileState, _view: View) -> int | None:
     balancing = soft.of(Balancing)
     return balancing.due_ms if balancing.key is None else 0
 
 
-BALANCING: Final = Timed(begin=_begin, wake_at_ms=_wake_at_ms, expire=decide_balance)
+BALANCING: Final = PeriodicTask(begin=_begin, wake_at_ms=_wake_at_ms, expire=decide_balance)

@@ -6,9 +6,9 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from quorate.controller.authorization.authorizer import Operation, Permission
-from quorate.controller.request_types import WriteFor, WriteReply
+from quorate.controller.request_types import WriteReply, WriteRequestOf
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from quorate.records.ids import TopicId
@@ -18,7 +18,7 @@ ANY_BROKER_EPOCH: Final = -1
 PARTITIONS_MAX: Final = 4_000
 
 
-@value
+@value_type
 class IsrMember:
     """A replica in sync, and its broker epoch as known by the leader; -1 for any."""
 
@@ -26,7 +26,7 @@ class IsrMember:
     broker_epoch: int = ANY_BROKER_EPOCH
 
 
-@value
+@value_type
 class PartitionAlteration:
     """The ISR that the leader of a partition requests, and the epochs that it knows."""
 
@@ -37,14 +37,14 @@ class PartitionAlteration:
     leader_recovery_state: int = 0
 
 
-@value
+@value_type
 class TopicAlteration:
     topic_id: TopicId
     partitions: tuple[PartitionAlteration, ...]
 
 
-@named_value
-class AlterPartition(WriteFor["AlterPartitionReply"]):
+@keyword_value_type
+class AlterPartition(WriteRequestOf["AlterPartitionReply"]):
     """A broker changes the ISRs of partitions that it leads (KIP-497, KIP-903)."""
 
     broker_id: int
@@ -53,7 +53,7 @@ class AlterPartition(WriteFor["AlterPartitionReply"]):
     permission: ClassVar = Permission(Operation.CLUSTER_ACTION)
 
 
-@value
+@value_type
 class AlteredPartition:
     """A partition after the change; with an error all other fields are zero or empty."""
 
@@ -67,13 +67,13 @@ class AlteredPartition:
     partition_epoch: int = 0
 
 
-@value
+@value_type
 class AlteredTopic:
     topic_id: TopicId
     partitions: tuple[AlteredPartition, ...]
 
 
-@value
+@value_type
 class AlterPartitionReply(WriteReply):
     """Each partition has an error of its own; `topics` is empty if the request has an error."""
 
@@ -89,7 +89,7 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-@value
+@value_type
 class LeaderElection:
     """A partition whose leader is to be elected."""
 
@@ -97,8 +97,8 @@ class LeaderElection:
     partition: int
 
 
-@value
-class ElectLeaders(WriteFor["ElectLeadersReply"]):
+@value_type
+class ElectLeaders(WriteRequestOf["ElectLeadersReply"]):
     """Elect leaders of these partitions, or with `every_partition` of all that can change."""
 
     election_type: ElectionType
@@ -107,7 +107,7 @@ class ElectLeaders(WriteFor["ElectLeadersReply"]):
     permission: ClassVar = Permission(Operation.ALTER)
 
 
-@value
+@value_type
 class ElectedLeader:
     """The result for one partition; `leader_id` leads it now, -1 if no broker does."""
 
@@ -118,7 +118,7 @@ class ElectedLeader:
     leader_id: int = -1
 
 
-@value
+@value_type
 class ElectLeadersReply(WriteReply):
     """Results of the partitions; unchanged ones are omitted if all were requested."""
 

@@ -78,7 +78,7 @@ class _Creation:
         """Propose one topic, or return its error."""
         if not self._joins_small(topic):
             yield from self.propose_small()
-        mark = self.proposal.mark()
+        mark = self.proposal.savepoint()
         try:
             self._check_name(topic.name)
             self._check_configs(topic)
@@ -96,7 +96,7 @@ class _Creation:
             else:
                 yield from self._propose_records(topic, topic_id)
         except RefusedError as refused:
-            self.proposal.cut_back(mark)
+            self.proposal.rollback_to(mark)
             return CreatedTopic(topic.name, refused.error, refused.message)
         self._placed += partitions
         self._similar.setdefault(similar_form(topic.name), []).append(topic.name)
@@ -320,7 +320,7 @@ class _Creation:
         return records
 
 
-def refused_creation(_context: Context, topic: NewTopic, refusal: RefusedError) -> CreatedTopic:
+def rejected_topic(_context: Context, topic: NewTopic, refusal: RefusedError) -> CreatedTopic:
     return CreatedTopic(topic.name, refusal.error, refusal.message)
 
 

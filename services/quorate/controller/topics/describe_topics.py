@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.authorization.authorizer import Operation, ResourceKind, topic_resource
-from quorate.controller.authorization.request_authorization import refusal_of
+from quorate.controller.authorization.request_authorization import authorization_error
 from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.controller.errors import RefusedError
-from quorate.controller.pagination import first_in_slices, page_limit, refuse_more
+from quorate.controller.pagination import page_limit, reject_multiple_pages, take_in_slices
 from quorate.controller.topics.messages import (
     Cursor,
     DescribedPartition,
@@ -44,7 +44,7 @@ def list_topics_in_slices(
     names = yield from _describable(image, start, limit + 1, rights)
     following = None
     if len(names) > limit:
-        refuse_more(request.response_topic_limit, limit, field=field)
+        reject_multiple_pages(request.response_topic_limit, limit, field=field)
         following = Cursor(names.pop())
     topics = []
     for name in names:
@@ -81,7 +81,7 @@ def describe_topics_in_slices(
         if rights.may(Operation.DESCRIBE, resource):
             topic, next_partition = yield from _describe_topic(image, name, first, left)
         else:
-            refusal = refusal_of(rights, Operation.DESCRIBE, resource)
+            refusal = authorization_error(rights, Operation.DESCRIBE, resource)
             topic, next_partition = DescribedTopic(name, refusal.error, refusal.message), None
         topics.append(topic)
         left -= max(1, len(topic.partitions))
@@ -91,7 +91,7 @@ def describe_topics_in_slices(
         if number % SLICE_ITEMS == SLICE_ITEMS - 1:
             yield
     if following is not None:
-        refuse_more(request.response_partition_limit, limit, field=field)
+        reject_multiple_pages(request.response_partition_limit, limit, field=field)
     return DescribeTopicsReply(image.position.end_offset, tuple(topics), following)
 
 
@@ -99,8 +99,8 @@ def _describable(image: MetadataImage, start: str, count: int, rights: Rights) -
     """The first topics from `start` on that the caller may describe."""
     granted, names = rights.grant(Operation.DESCRIBE, ResourceKind.TOPIC), image.topics.ids
     if granted.is_all:
-        return (yield from first_in_slices(names, start, count))
-    return (yield from first_in_slices(names, start, count, granted.covers))
+        return (yield from take_in_slices(names, start, count))
+    return (yield from take_in_slices(names, start, count, granted.covers))
 
 
 def _names_from(request: DescribeTopics, cursor: Cursor | None) -> list[str]:
@@ -119,7 +119,7 @@ def _describe_topic(
     image: MetadataImage, name: str, first: int, limit: int
 ) -> Slices[tuple[DescribedTopic, int | None]]:
     """A topic with its partitions from `first` on, and the next partition if some are left."""
-    topic = image.topics.named(name)
+    topic = image.topics.by_name_or_none(name)
     if topic is None:
         message = f"There is no topic {name!r}; check its name."
         return DescribedTopic(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message), None

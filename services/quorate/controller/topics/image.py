@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from immutables import Map
 
 from quorate.controller.errors import ReplayError
-from quorate.controller.partitions.partition import PartitionTally
+from quorate.controller.partitions.partition import PartitionCounts
 from quorate.controller.partitions.rows import PARTITION_ID_MAX, key_of
 from quorate.controller.partitions.store import PartitionStore
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ WAITING_MAX: Final = 128
 PARTS_SLICE: Final = 64
 
 
-@value
+@value_type
 class Topic:
     """A topic, whose partitions are kept under its number.
 
@@ -42,20 +42,20 @@ class Topic:
     number: int = field(compare=False)
 
 
-@value
+@value_type
 class Topics:
     """All topics by id and by name, and all partitions.
 
     `similar_names` maps a name with dots replaced by underscores to the names with that form, for
-    names that have dots or underscores. `made` is the number that the next topic gets.
+    names that have dots or underscores. `next_topic_number` is the number that the next topic gets.
     """
 
     by_id: Map[TopicId, Topic] = field(default_factory=Map)
     ids: Map[str, TopicId] = field(default_factory=Map)
     similar_names: Map[str, tuple[str, ...]] = field(default_factory=Map)
     partitions: PartitionStore = field(default_factory=PartitionStore)
-    made: int = field(default=0, compare=False)
-    tally: PartitionTally = field(default_factory=PartitionTally)
+    next_topic_number: int = field(default=0, compare=False)
+    tally: PartitionCounts = field(default_factory=PartitionCounts)
 
     @property
     def replaced(self) -> int:
@@ -67,7 +67,7 @@ class Topics:
         """Number of partitions."""
         return len(self.partitions)
 
-    def named(self, name: str) -> Topic | None:
+    def by_name_or_none(self, name: str) -> Topic | None:
         """The topic of that name, or None."""
         topic_id = self.ids.get(name)
         return None if topic_id is None else self.by_id[topic_id]
@@ -97,7 +97,7 @@ class TopicsDelta:
         self.ids = topics.ids.mutate()
         self.similar_names = topics.similar_names.mutate()
         self._partitions = topics.partitions
-        self.made = topics.made
+        self.next_topic_number = topics.next_topic_number
         self._tally = topics.tally
         # Changed partitions by key, and how many of them are new.
         self._waiting: dict[int, tuple[TopicId, Partition]] = {}
@@ -119,9 +119,9 @@ class TopicsDelta:
 
     def add(self, name: str, topic_id: TopicId) -> None:
         """Add a topic, without partitions yet."""
-        self.by_id[topic_id] = Topic(name, topic_id, self.made)
+        self.by_id[topic_id] = Topic(name, topic_id, self.next_topic_number)
         self.ids[name] = topic_id
-        self.made += 1
+        self.next_topic_number += 1
 
     def partition(self, topic: Topic, partition_id: int) -> Partition | None:
         """The current state of a partition."""
@@ -159,7 +159,10 @@ class TopicsDelta:
         partitions = self.flush()
         if old is None:
             old = partitions.rows.rows_at(rows.keys)
-        (offline, imbalanced), before = rows.standing(), old.standing()
+        (offline, imbalanced), before = (
+            rows.offline_and_imbalanced_counts(),
+            old.offline_and_imbalanced_counts(),
+        )
         self._count(offline=offline - before[0], imbalanced=imbalanced - before[1])
         self._partitions = partitions.with_rows(rows)
 
@@ -172,7 +175,7 @@ class TopicsDelta:
 
     def _count(self, *, offline: int, imbalanced: int) -> None:
         old = self._tally
-        self._tally = PartitionTally(
+        self._tally = PartitionCounts(
             old.offline + offline,
             old.imbalanced + imbalanced,
             old.unclean,
@@ -189,7 +192,7 @@ class TopicsDelta:
         partitions = self.flush()
         if self._tally.imbalanced:
             for number, part in enumerate(partitions.rows.parts_of(topic.number, topic_id), 1):
-                offline, imbalanced = part.standing()
+                offline, imbalanced = part.offline_and_imbalanced_counts()
                 self._count(offline=-offline, imbalanced=-imbalanced)
                 if number % PARTS_SLICE == 0:
                     yield
@@ -210,6 +213,6 @@ class TopicsDelta:
             self.ids.finish(),
             self.similar_names.finish(),
             partitions,
-            self.made,
+            self.next_topic_number,
             tally,
         )

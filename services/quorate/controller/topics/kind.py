@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.controller.metadata_kind import Subject, Write
-from quorate.controller.partitions.leader_isr_sweep import SETTLING
+from quorate.controller.metadata_kind import MetadataKind, WriteOperation
+from quorate.controller.partitions.leader_isr_sweep import SWEEP_TASK
 from quorate.controller.partitions.records import (
     clear_elr_in_slices,
     replay_clear_elr,
     replay_partition,
     replay_partition_change,
 )
-from quorate.controller.topics.create_topics import create_topics_in_slices, refused_creation
+from quorate.controller.topics.create_topics import create_topics_in_slices, rejected_topic
 from quorate.controller.topics.delete_topics import delete_topics_in_slices, refused_deletion
 from quorate.controller.topics.describe_topics import (
     describe_topics_in_slices,
@@ -47,18 +47,20 @@ if TYPE_CHECKING:
 
 def _large(image: MetadataImage) -> tuple[Map[Any, Any] | list[Any], ...]:
     topics = image.topics
-    return topics.similar_names, topics.ids, topics.by_id, topics.partitions.rows.taken_apart()
+    return topics.similar_names, topics.ids, topics.by_id, topics.partitions.rows.disposable_parts()
 
 
-TOPICS: Final = Subject(
+TOPICS: Final = MetadataKind(
     writes=(
-        Write(
+        WriteOperation(
             request=CreateTopics,
             in_slices=create_topics_in_slices,
-            onto_overlay=True,
-            refused=refused_creation,
+            uses_overlay=True,
+            refused=rejected_topic,
         ),
-        Write(request=DeleteTopics, in_slices=delete_topics_in_slices, refused=refused_deletion),
+        WriteOperation(
+            request=DeleteTopics, in_slices=delete_topics_in_slices, refused=refused_deletion
+        ),
     ),
     reads={ListTopics: list_topics_in_slices, DescribeTopics: describe_topics_in_slices},
     replay={
@@ -74,6 +76,6 @@ TOPICS: Final = Subject(
     },
     snapshot=topic_records,
     snapshot_values=topic_values,
-    large=_large,
-    timed=SETTLING,
+    large_parts=_large,
+    periodic_task=SWEEP_TASK,
 )

@@ -11,9 +11,15 @@ from quorate.controller.authorization.authorizer import (
     Permission,
     topic_resource,
 )
-from quorate.controller.request_types import RECORDS_MAX, Pages, ReadFor, WriteFor, WriteReply
+from quorate.controller.request_types import (
+    RECORDS_MAX,
+    Pages,
+    ReadRequestOf,
+    WriteReply,
+    WriteRequestOf,
+)
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.records.ids import Offset, TopicId
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 USE_DEFAULT: Final = -1
 
 
-@value
+@value_type
 class NewTopic:
     """A topic to create.
 
@@ -36,8 +42,8 @@ class NewTopic:
     configs: tuple[tuple[str, str], ...] = ()
 
 
-@value
-class CreateTopics(WriteFor["CreateTopicsReply"]):
+@value_type
+class CreateTopics(WriteRequestOf["CreateTopicsReply"]):
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
     permission: ClassVar = Permission(
@@ -50,8 +56,8 @@ class CreateTopics(WriteFor["CreateTopicsReply"]):
     )
 
 
-@value
-class DeleteTopics(WriteFor["DeleteTopicsReply"]):
+@value_type
+class DeleteTopics(WriteRequestOf["DeleteTopicsReply"]):
     names: tuple[str, ...]
     permission: ClassVar = Permission(
         Operation.DELETE,
@@ -63,7 +69,7 @@ class DeleteTopics(WriteFor["DeleteTopicsReply"]):
     )
 
 
-@value
+@value_type
 class Cursor:
     """Start of a page: a topic, and a partition of it if that topic exists."""
 
@@ -71,8 +77,8 @@ class Cursor:
     partition_index: int = 0
 
 
-@value
-class ListTopics(ReadFor["ListTopicsReply"]):
+@value_type
+class ListTopics(ReadRequestOf["ListTopicsReply"]):
     """All topics, in order of their names, in pages of that limit.
 
     Topics that the caller may not describe are omitted. A limit of 0 means a client without paging:
@@ -86,8 +92,8 @@ class ListTopics(ReadFor["ListTopicsReply"]):
     permission: ClassVar = Permission(Operation.DESCRIBE, (TOPICS,))
 
 
-@value
-class DescribeTopics(ReadFor["DescribeTopicsReply"]):
+@value_type
+class DescribeTopics(ReadRequestOf["DescribeTopicsReply"]):
     """These topics, each once, in the requested order; all, by name, if `names` is empty.
 
     In the latter case, topics that the caller may not describe are omitted. Pages are as for
@@ -103,7 +109,7 @@ class DescribeTopics(ReadFor["DescribeTopicsReply"]):
     )
 
 
-@value
+@value_type
 class CreatedTopic:
     """With `validate_only` there is no id; with an error the counts are -1."""
 
@@ -115,12 +121,12 @@ class CreatedTopic:
     replication_factor: int = -1
 
 
-@value
+@value_type
 class CreateTopicsReply(WriteReply):
     topics: tuple[CreatedTopic, ...]
 
 
-@value
+@value_type
 class DeletedTopic:
     name: str
     error: ErrorCode = ErrorCode.NONE
@@ -128,26 +134,26 @@ class DeletedTopic:
     topic_id: TopicId | None = None
 
 
-@value
+@value_type
 class DeleteTopicsReply(WriteReply):
     topics: tuple[DeletedTopic, ...]
 
 
-@value
+@value_type
 class ListedTopic:
     name: str
     topic_id: TopicId
     partitions: int
 
 
-@value
+@value_type
 class ListTopicsReply:
     offset: Offset
     topics: tuple[ListedTopic, ...]
     next_cursor: Cursor | None = None
 
 
-@value
+@value_type
 class DescribedPartition:
     """One partition; the leader is -1 if there is none."""
 
@@ -161,7 +167,7 @@ class DescribedPartition:
     last_known_elr: tuple[int, ...] = ()
 
 
-@value
+@value_type
 class DescribedTopic:
     """`configs` are those set on the topic itself, in order of their names."""
 
@@ -173,7 +179,7 @@ class DescribedTopic:
     configs: tuple[tuple[str, str], ...] = ()
 
 
-@value
+@value_type
 class DescribeTopicsReply:
     """The last topic may continue at the cursor."""
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from quorate.controller.decision import Bulk
-from quorate.controller.partitions.broker_sets import is_among
+from quorate.controller.partitions.broker_sets import membership_test
 from quorate.controller.partitions.bulk_leader_election import closed_up
-from quorate.controller.partitions.directory_index import place_type
+from quorate.controller.partitions.directory_index import index_dtype
 from quorate.controller.partitions.record_encoder import partition_values
 from quorate.controller.partitions.rows import (
     FIXED,
@@ -26,7 +26,7 @@ from quorate.controller.partitions.rows import (
     with_number,
 )
 from quorate.records.ids import UUID_BYTES
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def size_max(replicas: int) -> int:
     return _FIXED_BYTES_MAX + _REPLICA_BYTES * replicas
 
 
-@value
+@value_type
 class Created(Bulk):
     """Consecutive partitions of new topics; replay assigns their numbers."""
 
@@ -78,7 +78,7 @@ class NewRows:
     def __init__(self, brokers: Brokers, level: int) -> None:
         self._brokers = brokers
         self._level = level
-        self._is_active = is_among(brokers.active)
+        self._is_active = membership_test(brokers.active)
 
     def created(self, topic_id: TopicId, first: int, replicas: Rows) -> Created:
         """The partitions from `first` on; `replicas` has a row for each of them."""
@@ -114,5 +114,5 @@ class NewRows:
             known.setdefault(by_id[broker_id].directory_of_new_replicas, len(known))
             for broker_id in broker_ids.tolist()
         ]
-        kind = place_type(len(known))
+        kind = index_dtype(len(known))
         return np.array(places, kind)[at].reshape(replicas.shape), tuple(known)

@@ -10,7 +10,7 @@ from quorate.controller.features.levels import encode_at, metadata_version
 from quorate.controller.partitions.record_encoder import partition_values
 from quorate.controller.partitions.records import partition_record
 from quorate.controller.partitions.rows import PartitionRows
-from quorate.controller.slices import finish, sorted_in_parts
+from quorate.controller.slices import run_to_end, sorted_in_slices
 from quorate.controller.topics.topic_names import (
     has_similar_form,
     similar_form,
@@ -49,7 +49,7 @@ def replay_topic(delta: MetadataDelta, record: TopicRecord) -> None:
 
 def replay_remove_topic(delta: MetadataDelta, record: RemoveTopicRecord) -> None:
     """Remove a topic with its partitions and configs. Raises ReplayError if it is unknown."""
-    finish(remove_topic_in_slices(delta, record))
+    run_to_end(remove_topic_in_slices(delta, record))
 
 
 def remove_topic_in_slices(delta: MetadataDelta, record: RemoveTopicRecord) -> Slices[None]:
@@ -69,7 +69,7 @@ def topic_records(image: MetadataImage) -> Iterator[MetadataRecord | None]:
     """All topics, each with its partitions; None for a pause without a record."""
     level, topics = metadata_version(image.features), image.topics
     # Only keys: pairs would be as many more objects for the garbage collector to traverse.
-    for name in sorted_in_parts(topics.ids):
+    for name in sorted_in_slices(topics.ids):
         if name is None:
             yield None
             continue
@@ -83,7 +83,7 @@ def topic_values(image: MetadataImage) -> Iterator[list[bytes]]:
     """The same records, encoded together; a list may be empty."""
     level, topics = metadata_version(image.features), image.topics
     gathered = _Gathered(level)
-    for name in sorted_in_parts(topics.ids):
+    for name in sorted_in_slices(topics.ids):
         if name is None:
             yield gathered.values()
             continue
@@ -122,7 +122,7 @@ class _Gathered:
     def add_rows(self, rows: PartitionRows) -> None:
         self._parts.append(rows)
         self._count += len(rows)
-        self._cells += rows.cells
+        self._cells += rows.cell_count
 
     def values(self) -> list[bytes]:
         """Return all accumulated values and clear them."""

@@ -10,18 +10,18 @@ import grpc
 import grpc.aio
 
 from quorate.h2 import grpc_framing
-from quorate.h2.callback_stream import HandsOver, HotStream
-from quorate.h2.client.call_result import NO_STATUS, CallOutcome, status_of_reset
+from quorate.h2.callback_stream import CallbackDispatcher, CallbackStream
+from quorate.h2.client.call_result import NO_STATUS, CallResult, status_of_reset
 from quorate.h2.fair_queue import UNSHARED
-from quorate.h2.message_buffer import Inbox
+from quorate.h2.message_buffer import MessageBuffer
 from quorate.h2.protocol.frames import H2ErrorCode
 from quorate.h2.protocol.header_codec import block_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 
-    from quorate.h2.callback_stream import Taker
-    from quorate.h2.client.protocol import ClientLink
+    from quorate.h2.callback_stream import StreamHandler
+    from quorate.h2.client.protocol import ClientProtocol
     from quorate.h2.protocol.header_codec import Fields
 
 _Code = grpc.StatusCode
@@ -29,7 +29,7 @@ _OVER: Final = "the call is over"
 _EXPIRED: Final = "Deadline Exceeded"
 
 
-class UnreadableError(grpc_framing.OversizedError):
+class ResponseDecodeError(grpc_framing.OversizedError):
     """A response that is not one of its method."""
 
 
@@ -66,7 +66,7 @@ class Method:
 class ClientCall(
     grpc.aio.UnaryUnaryCall[Any, Any],
     grpc.aio.StreamStreamCall[Any, Any],
-    HandsOver,
+    CallbackStream,
 ):
     """A call of any kind: unary responses are awaited, streams are read."""
 
@@ -87,13 +87,13 @@ class ClientCall(
         if timeout_s is not None:
             self._expiry = self._loop.call_later(max(0.0, timeout_s), self._expire)
         self._has_ended = has_ended
-        self.link: ClientLink | None = None
+        self.link: ClientProtocol | None = None
         self.stream_id = 0
-        self._inbox: Inbox | None = None
+        self._message_buffer: MessageBuffer | None = None
         self._connected: asyncio.Future[None] = self._loop.create_future()
         self._drained: asyncio.Future[None] | None = None
-        self._hot: HotStream | None = None
-        self._outcome = CallOutcome()
+        self._hot: CallbackDispatcher | None = None
+        self._outcome = CallResult()
         self._is_half_closed = False
         self._request: bytes | None = None
         self._only: asyncio.Future[Any] | None = None
@@ -110,7 +110,7 @@ class ClientCall(
         """Send all messages of an iterator."""
         self._feeding = self._loop.create_task(_send_all(self, requests))
 
-    def begin(self, link: ClientLink, *, bytes_max: int, has_waited: bool = False) -> None:
+    def begin(self, link: ClientProtocol, *, bytes_max: int, has_waited: bool = False) -> None:
         """Begin the call on its connection."""
         if self.done():
             return
@@ -122,7 +122,7 @@ class ClientCall(
             pairs = [*pairs, (b"grpc-timeout", grpc_framing.timeout_value(timeout_s))]
         block = self._method.head + block_of(pairs)
         self.stream_id = link.open_stream(self, block)
-        self._inbox = Inbox(
+        self._message_buffer = MessageBuffer(
             link.connection, self.stream_id, bytes_max=bytes_max, flush_soon=link.flush_soon
         )
         if self._request is not None:
@@ -146,8 +146,8 @@ class ClientCall(
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
         """Take bytes of the response."""
-        assert self._inbox is not None
-        self._inbox.feed(data, is_last=is_last)
+        assert self._message_buffer is not None
+        self._message_buffer.feed(data, is_last=is_last)
         if is_last:
             self._finish(_Code.UNKNOWN, NO_STATUS)
 
@@ -159,9 +159,9 @@ class ClientCall(
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         if self._hot is not None:
-            self._hot.drained()
+            self._hot.on_writable()
 
-    def was_reset(self, code: int, words: str) -> None:
+    def on_reset(self, code: int, words: str) -> None:
         """End the call: its stream was reset."""
         if code == H2ErrorCode.CANCEL and self.time_remaining() == 0:
             # The server has the same deadline, and was faster.
@@ -177,7 +177,7 @@ class ClientCall(
                 self.link.flush_soon()
             self._finish(code, words)
         else:
-            self._outcome.spoil(code, words)
+            self._outcome.override_status(code, words)
 
     def _expire(self) -> None:
         self.fail(_Code.DEADLINE_EXCEEDED, _EXPIRED)
@@ -194,10 +194,10 @@ class ClientCall(
         self._outcome.end(code, words)
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
-        if self._inbox is not None:
-            self._inbox.feed(b"", is_last=True)
+        if self._message_buffer is not None:
+            self._message_buffer.feed(b"", is_last=True)
         self._has_ended(self)
-        self._outcome.tell(self)
+        self._outcome.run_callbacks(self)
 
     # --- the interface of grpc.aio ----------------------------------------------------------------
 
@@ -208,10 +208,10 @@ class ClientCall(
 
     async def _next(self) -> Any:  # noqa: ANN401 - a message of any service, or EOF
         await _until(self._connected)
-        if self._inbox is None:
+        if self._message_buffer is None:
             return grpc.aio.EOF
         try:
-            data = await self._inbox.next()
+            data = await self._message_buffer.next()
             return grpc.aio.EOF if data is None else self._decoded(data)
         except grpc_framing.OversizedError as error:
             self.fail(error.code, str(error))
@@ -223,14 +223,16 @@ class ClientCall(
             return data if decode is None else decode(data)
         except Exception as error:
             words = f"the answer cannot be read: {error}"
-            raise UnreadableError(_Code.INTERNAL, words) from error
+            raise ResponseDecodeError(_Code.INTERNAL, words) from error
 
-    async def hand_to(self, taker: Taker) -> None:
+    async def deliver_to(self, stream_handler: StreamHandler) -> None:
         """Pass each response to the handler, which sends by its writer; raises as `read` does."""
         with self._cancelling():
             await _until(self._connected)
-            if self._inbox is not None:
-                self._hot = HotStream(self, UNSHARED, self._inbox, taker, self._decoded, None)
+            if self._message_buffer is not None:
+                self._hot = CallbackDispatcher(
+                    self, UNSHARED, self._message_buffer, stream_handler, self._decoded, None
+                )
                 try:
                     await self._hot.run()
                 finally:
@@ -266,7 +268,7 @@ class ClientCall(
             await _until(self._outcome.done)
         self._outcome.check()
         if answer is grpc.aio.EOF:
-            self._outcome.spoil(_Code.INTERNAL, "the server sent no answer")
+            self._outcome.override_status(_Code.INTERNAL, "the server sent no answer")
             self._outcome.check()
         return answer
 
@@ -362,7 +364,7 @@ class ClientCall(
         if self.done():
             callback(self)
         else:
-            self._outcome.when_over(callback)
+            self._outcome.add_done_callback(callback)
 
 
 async def _send_all(call: ClientCall, requests: Any) -> None:  # noqa: ANN401

@@ -38,7 +38,7 @@ _DIGITS_MAX: Final = 3
 NO_STATUS: Final = "the server sent no status"
 
 
-class CallOutcome:
+class CallResult:
     """The result of one client call; `code` is None until it has ended."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class CallOutcome:
             if not one.done():
                 one.set_result(None)
 
-    def spoil(self, code: grpc.StatusCode, words: str) -> None:
+    def override_status(self, code: grpc.StatusCode, words: str) -> None:
         """Replace an OK by an error that was found later."""
         if self.code is _Code.OK:
             self.code, self.details = code, words
@@ -104,11 +104,11 @@ class CallOutcome:
                 details=self.details,
             )
 
-    def when_over(self, callback: Callable[[Any], None]) -> None:
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
         """Call `callback` with the call at its end."""
         self._callbacks.append(callback)
 
-    def tell(self, call: object) -> None:
+    def run_callbacks(self, call: object) -> None:
         """Call the callbacks that wait for the end."""
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:

@@ -17,9 +17,9 @@ import grpc.aio
 
 from quorate.h2.client.call import ClientCall, Method
 from quorate.h2.client.intercepted_call import InterceptedCall
-from quorate.h2.client.protocol import ClientLink
+from quorate.h2.client.protocol import ClientProtocol
 from quorate.h2.name_resolver import RESOLVER
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ _UNAVAILABLE: Final = grpc.StatusCode.UNAVAILABLE
 _LAST_WORDS_S: Final = 1.0
 
 
-@named_value
+@keyword_value_type
 class ChannelTimes:
     """Timeouts and intervals in seconds."""
 
@@ -58,8 +58,8 @@ class Channel(grpc.aio.Channel):
         self._message_bytes_max = message_bytes_max
         self._context = context
         self._interceptors = tuple(interceptors)
-        self._link: ClientLink | None = None
-        self._links: set[ClientLink] = set()
+        self._link: ClientProtocol | None = None
+        self._links: set[ClientProtocol] = set()
         self._connecting: asyncio.Task[None] | None = None
         # Calls that are not assigned to a connection yet, in order.
         self._waiting: dict[ClientCall, None] = {}
@@ -144,10 +144,10 @@ class Channel(grpc.aio.Channel):
         finally:
             self._tell_changed()
 
-    async def _open(self, address: str) -> ClientLink:
+    async def _open(self, address: str) -> ClientProtocol:
         """Open a connection to one address of the host, on which calls may begin."""
         times = self._times
-        link = ClientLink(
+        link = ClientProtocol(
             ping_every_s=times.ping_every_s,
             ping_patience_s=times.ping_patience_s,
             gone=self._lost,
@@ -166,11 +166,11 @@ class Channel(grpc.aio.Channel):
             link.check()
         except BaseException:
             self._links.discard(link)
-            link.give_up()
+            link.discard()
             raise
         return link
 
-    def _lost(self, link: ClientLink) -> None:
+    def _lost(self, link: ClientProtocol) -> None:
         if self._link is link:
             self._link = None
             if self._waiting and not self._is_closed and self._connecting is None:
@@ -239,7 +239,7 @@ class Channel(grpc.aio.Channel):
                     await self._changed.wait()
         except TimeoutError:
             for link in list(self._links):
-                link.cut()
+                link.abort()
         self._tell_changed()
 
     async def __aenter__(self) -> Self:

@@ -16,12 +16,12 @@ from quorate.h2.protocol.connection import Connection
 from quorate.h2.protocol.events import (
     ConnectionFailed,
     DataReceived,
-    Drained,
-    GoneAway,
+    GoAwayReceived,
     HeadersReceived,
     PingAnswered,
-    StreamEnded,
+    StreamReset,
     StreamsAllowed,
+    StreamWritable,
 )
 from quorate.h2.protocol.limits import Limits
 
@@ -46,7 +46,7 @@ LIMITS: Final = Limits(
 )
 
 
-class LinkedCall(Protocol):
+class CallReceiver(Protocol):
     """The interface of a call to its connection."""
 
     def headers(self, fields: Fields, *, is_last: bool) -> None:
@@ -61,7 +61,7 @@ class LinkedCall(Protocol):
         """Note that the data that waited for space has been sent."""
         ...
 
-    def was_reset(self, code: int, words: str) -> None:
+    def on_reset(self, code: int, words: str) -> None:
         """End the call: its stream was reset."""
         ...
 
@@ -70,7 +70,7 @@ class LinkedCall(Protocol):
         ...
 
 
-class ClientLink(asyncio.Protocol):
+class ClientProtocol(asyncio.Protocol):
     """The asyncio protocol of one connection; ready when the server's settings have arrived."""
 
     def __init__(
@@ -78,7 +78,7 @@ class ClientLink(asyncio.Protocol):
         *,
         ping_every_s: float,
         ping_patience_s: float,
-        gone: Callable[[ClientLink], None],
+        gone: Callable[[ClientProtocol], None],
         widened: Callable[[], None],
     ) -> None:
         """`gone` is called when it takes no more calls, `widened` when it may take more."""
@@ -89,13 +89,13 @@ class ClientLink(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self._transport: asyncio.Transport | None = None
-        self._calls: dict[int, LinkedCall] = {}
+        self._calls: dict[int, CallReceiver] = {}
         self._allowed = frames.STREAM_ID_MAX
         self._heard_s = 0.0
         self._is_flush_due = False
         self._timer: asyncio.TimerHandle | None = None
         self._has_pinged = False
-        self._why = ""
+        self._close_reason = ""
         self.is_leaving = False
 
     @property
@@ -111,9 +111,9 @@ class ClientLink(asyncio.Protocol):
     def check(self) -> None:
         """Raise ConnectionResetError if it takes no calls: a server may send GOAWAY immediately."""
         if self.is_leaving:
-            raise ConnectionResetError(self.why)
+            raise ConnectionResetError(self.close_reason)
 
-    def open_stream(self, call: LinkedCall, block: bytes) -> int:
+    def open_stream(self, call: CallReceiver, block: bytes) -> int:
         """Begin a call; return its stream id."""
         stream_id = self.connection.open_stream(block)
         self._calls[stream_id] = call
@@ -137,8 +137,8 @@ class ClientLink(asyncio.Protocol):
         self._heard_s = time.monotonic()
         session = transport.get_extra_info("ssl_object")
         if session is not None and session.selected_alpn_protocol() != ALPN:
-            self._why = "the server does not agree on h2"
-            self.cut()
+            self._close_reason = "the server does not agree on h2"
+            self.abort()
             return
         self._bound_silence()
         self.connection.start()
@@ -166,26 +166,26 @@ class ClientLink(asyncio.Protocol):
             self.ready.set_result(None)
 
     @property
-    def why(self) -> str:
+    def close_reason(self) -> str:
         """The reason why the connection has ended, or will end."""
-        return self._why or _CLOSED
+        return self._close_reason or _CLOSED
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self.is_leaving = True
-        if isinstance(exc, ssl.SSLError) and not self._why:
+        if isinstance(exc, ssl.SSLError) and not self._close_reason:
             # With TLS 1.3 a server verifies the client's certificate after the client has finished
             # the handshake.
-            self._why = f"TLS: {exc.reason}"
+            self._close_reason = f"TLS: {exc.reason}"
         if self._timer is not None:
             self._timer.cancel()
-        why = self.why
+        why = self.close_reason
         if not self.ready.done():
             self.ready.set_exception(ConnectionResetError(why))
             # Retrieved here, because the future may have no waiter any more.
             self.ready.exception()
         for call in list(self._calls.values()):
-            call.was_reset(frames.H2ErrorCode.REFUSED_STREAM, why)
+            call.on_reset(frames.H2ErrorCode.REFUSED_STREAM, why)
         self._calls.clear()
         self._gone(self)
 
@@ -207,30 +207,30 @@ class ClientLink(asyncio.Protocol):
             elif isinstance(event, HeadersReceived):
                 if (call := self._calls.get(event.stream_id)) is not None:
                     call.headers(event.fields, is_last=event.is_last)
-            elif isinstance(event, Drained):
+            elif isinstance(event, StreamWritable):
                 if (call := self._calls.get(event.stream_id)) is not None:
                     call.drained()
-            elif isinstance(event, StreamEnded):
+            elif isinstance(event, StreamReset):
                 if (call := self._calls.get(event.stream_id)) is not None:
-                    call.was_reset(event.code, event.words)
+                    call.on_reset(event.code, event.words)
             elif isinstance(event, PingAnswered):
                 self._has_pinged = False
             elif isinstance(event, StreamsAllowed):
                 self._allowed = event.streams
                 self._widened()
-            elif isinstance(event, GoneAway):
+            elif isinstance(event, GoAwayReceived):
                 self._server_leaves(event)
             elif isinstance(event, ConnectionFailed):
-                self._why = f"the server broke HTTP/2: {event.words}"
+                self._close_reason = f"the server broke HTTP/2: {event.words}"
                 self._flush()
-                self.cut()
+                self.abort()
 
-    def _server_leaves(self, event: GoneAway) -> None:
+    def _server_leaves(self, event: GoAwayReceived) -> None:
         self.is_leaving = True
         # A reason after the handshake is not kept: clients of calls in progress decide by the
         # message.
         if event.words and not self.ready.done():
-            self._why = f"the server goes away: {event.words[:_WORDS_MAX]}"
+            self._close_reason = f"the server goes away: {event.words[:_WORDS_MAX]}"
         for stream_id, call in list(self._calls.items()):
             if stream_id > event.last_stream_id:
                 words = f"the server refused the stream, and goes away: {event.words}"
@@ -265,8 +265,8 @@ class ClientLink(asyncio.Protocol):
         silent_s = time.monotonic() - self._heard_s
         wait_s = self._ping_every_s
         if self._has_pinged and silent_s >= self._ping_patience_s:
-            self._why = "the server does not answer pings"
-            self.cut()
+            self._close_reason = "the server does not answer pings"
+            self.abort()
             return
         if silent_s >= self._ping_every_s:
             self._has_pinged = True
@@ -284,15 +284,15 @@ class ClientLink(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """Close the connection immediately."""
         if self._transport is not None:
             self._transport.abort()
 
-    def give_up(self) -> None:
+    def discard(self) -> None:
         """Abort a connection that is not needed any more.
 
         If it is aborted while it begins, uvloop closes the socket without a callback.
         """
-        self.cut()
+        self.abort()
         self.connection_lost(None)

@@ -9,21 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.h2.protocol import frames
-from quorate.h2.protocol.control_frames import Control
+from quorate.h2.protocol.control_frames import ControlFrames
 from quorate.h2.protocol.events import (
     ConnectionFailed,
     DataReceived,
     HeadersReceived,
 )
-from quorate.h2.protocol.frames import BreachError, H2ErrorCode, unpadded
-from quorate.h2.protocol.header_blocks import Blocks
+from quorate.h2.protocol.frames import H2ErrorCode, ProtocolViolationError, unpadded
+from quorate.h2.protocol.header_blocks import HeaderBlocks
 from quorate.h2.protocol.header_codec import (
     BlockError,
-    fault_of_request,
-    fault_of_response,
-    fault_of_trailers,
+    request_error,
+    response_error,
+    trailers_error,
 )
-from quorate.h2.protocol.limits import FIELDS_OF_A_FRAME, RESET_COST, Patience
+from quorate.h2.protocol.limits import FIELDS_OF_A_FRAME, RESET_COST, FloodLimiter
 
 if TYPE_CHECKING:
     from quorate.h2.protocol.events import Event
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.h2.protocol.stream import Stream
 
 
-class Connection(Control):
+class Connection(ControlFrames):
     """One end of a connection. Times are arguments, with an arbitrary origin."""
 
     def __init__(
@@ -42,8 +42,8 @@ class Connection(Control):
         super().__init__(limits, is_client=is_client, memory=memory)
         self._in = b""
         self._preface = b"" if is_client else frames.PREFACE
-        self._blocks = Blocks(limits, self._memory)
-        self._refused = Patience(
+        self._header_blocks = HeaderBlocks(limits, self._memory)
+        self._refused = FloodLimiter(
             at_once=limits.refused_streams_max, per_s=limits.refused_streams_per_s
         )
         self.is_over = False
@@ -57,7 +57,7 @@ class Connection(Control):
         self._now_s = now_s
         try:
             self._frames(self._in + data if self._in else data)
-        except BreachError as error:
+        except ProtocolViolationError as error:
             self._fail(error.code, str(error))
         except BlockError as error:
             self._fail(error.code, str(error))
@@ -73,7 +73,9 @@ class Connection(Control):
         if self._preface:
             at = len(self._preface)
             if data[:at] != self._preface[:end]:
-                raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "this is no preface of HTTP/2")
+                raise ProtocolViolationError(
+                    H2ErrorCode.PROTOCOL_ERROR, "this is no preface of HTTP/2"
+                )
             if end < at:
                 self._in = data
                 return
@@ -84,7 +86,7 @@ class Connection(Control):
             size = high << 16 | low
             if size > size_max:
                 words = f"a frame of {size} bytes: {size_max} are the most"
-                raise BreachError(H2ErrorCode.FRAME_SIZE_ERROR, words)
+                raise ProtocolViolationError(H2ErrorCode.FRAME_SIZE_ERROR, words)
             begin = at + frames.HEAD_BYTES
             if end - begin < size:
                 break
@@ -94,16 +96,20 @@ class Connection(Control):
 
     def _frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
         if not self._had_settings and (kind != frames.SETTINGS or flags & frames.ACK):
-            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
-        blocks = self._blocks
+            raise ProtocolViolationError(
+                H2ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS"
+            )
+        blocks = self._header_blocks
         if blocks.is_open and (kind != frames.CONTINUATION or stream_id != blocks.stream_id):
-            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "a frame within a header block")
+            raise ProtocolViolationError(
+                H2ErrorCode.PROTOCOL_ERROR, "a frame within a header block"
+            )
         if kind == frames.DATA:
             self._data(flags, stream_id, payload)
         elif kind == frames.HEADERS:
             self._has_read(blocks.begin(flags, stream_id, payload))
         elif kind == frames.CONTINUATION:
-            self._has_read(blocks.go_on(flags, payload))
+            self._has_read(blocks.on_continuation(flags, payload))
         else:
             self._spend()
             self._control(kind, flags, stream_id, payload)
@@ -114,7 +120,7 @@ class Connection(Control):
         """Handle a complete header block; None means that it continues."""
         if fields is None:
             return
-        stream_id, is_last = self._blocks.stream_id, self._blocks.is_last
+        stream_id, is_last = self._header_blocks.stream_id, self._header_blocks.is_last
         stream = self._streams.get(stream_id)
         if stream is None:
             stream = self._opened(stream_id)
@@ -124,7 +130,7 @@ class Connection(Control):
             self._break(stream, H2ErrorCode.STREAM_CLOSED, "HEADERS after the end of the stream")
             return
         wrong = self._fault(stream, fields, is_last=is_last)
-        if wrong is None and self._blocks.is_circular:
+        if wrong is None and self._header_blocks.is_circular:
             wrong = "a stream that depends on itself"
         if wrong is not None:
             cost = RESET_COST + len(fields.pairs) // FIELDS_OF_A_FRAME
@@ -144,8 +150,8 @@ class Connection(Control):
 
     def _fault(self, stream: Stream, fields: Fields, *, is_last: bool) -> str | None:
         if not stream.had_headers:
-            return fault_of_response(fields) if self._is_client else fault_of_request(fields)
-        return fault_of_trailers(fields) if is_last else "trailers that do not end the stream"
+            return response_error(fields) if self._is_client else request_error(fields)
+        return trailers_error(fields) if is_last else "trailers that do not end the stream"
 
     def _opened(self, stream_id: int) -> Stream | None:
         """Open a stream of the peer; None if it may not be opened now."""
@@ -154,16 +160,18 @@ class Connection(Control):
             self._spend()
             return None
         if was_ours is not None:
-            raise BreachError(H2ErrorCode.STREAM_CLOSED, "HEADERS on a stream that has ended")
+            raise ProtocolViolationError(
+                H2ErrorCode.STREAM_CLOSED, "HEADERS on a stream that has ended"
+            )
         if self._is_client or not stream_id & 1 or stream_id <= self._last_peer_id:
             words = f"stream {stream_id} may not be opened, after {self._last_peer_id}"
-            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, words)
+            raise ProtocolViolationError(H2ErrorCode.PROTOCOL_ERROR, words)
         self._last_peer_id = stream_id
         if stream_id > self._last_answered_id or len(self._streams) >= self._limits.streams_max:
             self._spend()
             if not self._refused.spend(self._now_s):
                 words = "too many streams beyond MAX_CONCURRENT_STREAMS"
-                raise BreachError(H2ErrorCode.ENHANCE_YOUR_CALM, words)
+                raise ProtocolViolationError(H2ErrorCode.ENHANCE_YOUR_CALM, words)
             self.refuse(stream_id, H2ErrorCode.REFUSED_STREAM)
             self._remember(stream_id, is_ours=True)
             return None
@@ -175,7 +183,9 @@ class Connection(Control):
         size = len(payload)
         self._in_window -= size
         if self._in_window < 0:
-            raise BreachError(H2ErrorCode.FLOW_CONTROL_ERROR, "more bytes than the window has")
+            raise ProtocolViolationError(
+                H2ErrorCode.FLOW_CONTROL_ERROR, "more bytes than the window has"
+            )
         self._ungranted += size
         if flags & frames.PADDED:
             payload = unpadded(payload)
@@ -227,7 +237,7 @@ class Connection(Control):
         """Release everything: the connection is lost, and received data will not be read."""
         self.is_over = True
         self._note_unread(-self.unread)
-        self._blocks.close()
+        self._header_blocks.close()
         self._streams.clear()
 
     def _peer_ended(self, stream: Stream) -> bool:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.h2.protocol import frames
-from quorate.h2.protocol.events import GoneAway, PingAnswered, StreamEnded, StreamsAllowed
-from quorate.h2.protocol.frames import BreachError, H2ErrorCode, check_place, check_size
-from quorate.h2.protocol.limits import RESET_COST, UNPAID_FRAMES, ListenerMemory, Patience
+from quorate.h2.protocol.events import GoAwayReceived, PingAnswered, StreamReset, StreamsAllowed
+from quorate.h2.protocol.frames import (
+    H2ErrorCode,
+    ProtocolViolationError,
+    check_size,
+    check_stream_id,
+)
+from quorate.h2.protocol.limits import RESET_COST, UNPAID_FRAMES, FloodLimiter, ListenerMemory
 from quorate.h2.protocol.sender import Sender
 
 if TYPE_CHECKING:
@@ -21,7 +26,7 @@ _WORDS_MAX: Final = 256
 _STREAMS_OF_A_FRAME: Final = 16
 
 
-class Control(Sender):
+class ControlFrames(Sender):
     """The settings of both ends, and the peer's use of its frame and memory limits."""
 
     def __init__(
@@ -30,7 +35,9 @@ class Control(Sender):
         """Connections that are limited together share `memory`."""
         super().__init__(limits, is_client=is_client)
         self._memory = memory or ListenerMemory()
-        self._patience = Patience(at_once=limits.idle_frames_max, per_s=limits.idle_frames_per_s)
+        self._flood_limiter = FloodLimiter(
+            at_once=limits.idle_frames_max, per_s=limits.idle_frames_per_s
+        )
         self._had_settings = False
         self._in_window = limits.window_bytes
         self._ungranted = 0
@@ -48,9 +55,9 @@ class Control(Sender):
         return self._had_settings
 
     def _spend(self, idle_frames: int = 1) -> None:
-        if not self._patience.spend(self._now_s, idle_frames):
+        if not self._flood_limiter.spend(self._now_s, idle_frames):
             words = "too many frames that carry nothing"
-            raise BreachError(H2ErrorCode.ENHANCE_YOUR_CALM, words)
+            raise ProtocolViolationError(H2ErrorCode.ENHANCE_YOUR_CALM, words)
 
     # --- frames -----------------------------------------------------------------------------------
 
@@ -60,40 +67,44 @@ class Control(Sender):
             check_size(size, 4)
             self._window_update(stream_id, frames.WORD.unpack(payload)[0] & frames.STREAM_ID_MAX)
         elif kind == frames.PING:
-            check_place(stream_id, on_stream=False)
+            check_stream_id(stream_id, on_stream=False)
             check_size(size, 8)
             if flags & frames.ACK:
                 self._events.append(PingAnswered())
             else:
                 self._put(frames.PING, frames.ACK, 0, payload)
         elif kind == frames.SETTINGS:
-            check_place(stream_id, on_stream=False)
+            check_stream_id(stream_id, on_stream=False)
             self._settings(flags, payload)
         elif kind == frames.RST_STREAM:
-            check_place(stream_id, on_stream=True)
+            check_stream_id(stream_id, on_stream=True)
             check_size(size, 4)
             self._reset_by_peer(stream_id, frames.WORD.unpack(payload)[0])
         elif kind == frames.PRIORITY:
-            check_place(stream_id, on_stream=True)
+            check_stream_id(stream_id, on_stream=True)
             depends_on = frames.WORD.unpack_from(payload)[0] if size == 5 else 0
             if size != 5:
                 self._break_or_refuse(stream_id, H2ErrorCode.FRAME_SIZE_ERROR)
             elif depends_on & frames.STREAM_ID_MAX == stream_id:
                 self._break_or_refuse(stream_id, H2ErrorCode.PROTOCOL_ERROR)
         elif kind == frames.GOAWAY:
-            check_place(stream_id, on_stream=False)
+            check_stream_id(stream_id, on_stream=False)
             if size < 8:
-                raise BreachError(H2ErrorCode.FRAME_SIZE_ERROR, f"GOAWAY of {size} bytes")
+                raise ProtocolViolationError(
+                    H2ErrorCode.FRAME_SIZE_ERROR, f"GOAWAY of {size} bytes"
+                )
             last, code = frames.WORD.unpack_from(payload)[0], frames.WORD.unpack_from(payload, 4)[0]
             words = payload[8 : 8 + _WORDS_MAX].decode(errors="replace")
-            self._events.append(GoneAway(last & frames.STREAM_ID_MAX, code, words))
+            self._events.append(GoAwayReceived(last & frames.STREAM_ID_MAX, code, words))
         elif kind == frames.PUSH_PROMISE:
-            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "nobody wants PUSH_PROMISE")
+            raise ProtocolViolationError(H2ErrorCode.PROTOCOL_ERROR, "nobody wants PUSH_PROMISE")
 
     def _settings(self, flags: int, payload: bytes) -> None:
         self._had_settings = True
         if len(payload) % 6 or (flags & frames.ACK and payload):
-            raise BreachError(H2ErrorCode.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes")
+            raise ProtocolViolationError(
+                H2ErrorCode.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes"
+            )
         if flags & frames.ACK:
             return
         # The last of several values for one setting counts: the streams are visited once.
@@ -101,11 +112,13 @@ class Control(Sender):
         push, window = values.get(frames.ENABLE_PUSH, 0), values.get(frames.INITIAL_WINDOW_SIZE)
         frame_bytes = values.get(frames.MAX_FRAME_SIZE)
         if push > 1 or (push and self._is_client):
-            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, f"SETTINGS: ENABLE_PUSH is {push}")
+            raise ProtocolViolationError(
+                H2ErrorCode.PROTOCOL_ERROR, f"SETTINGS: ENABLE_PUSH is {push}"
+            )
         if frame_bytes is not None:
             if not frames.FRAME_BYTES <= frame_bytes <= frames.FRAME_BYTES_MAX:
                 words = f"SETTINGS: MAX_FRAME_SIZE is {frame_bytes}"
-                raise BreachError(H2ErrorCode.PROTOCOL_ERROR, words)
+                raise ProtocolViolationError(H2ErrorCode.PROTOCOL_ERROR, words)
             self._frame_bytes = min(frame_bytes, self._limits.frame_bytes_max)
         if frames.MAX_CONCURRENT_STREAMS in values:
             self._events.append(StreamsAllowed(values[frames.MAX_CONCURRENT_STREAMS]))
@@ -113,7 +126,7 @@ class Control(Sender):
             self._spend(self.stream_count // _STREAMS_OF_A_FRAME)
         if window is not None and not self._set_initial_window(window):
             words = f"SETTINGS: INITIAL_WINDOW_SIZE is {window}"
-            raise BreachError(H2ErrorCode.FLOW_CONTROL_ERROR, words)
+            raise ProtocolViolationError(H2ErrorCode.FLOW_CONTROL_ERROR, words)
         self._put(frames.SETTINGS, frames.ACK, 0, b"")
         # After the acknowledgement: before it a peer may not expect what its new window allows.
         if window is not None and self._waiting:
@@ -128,7 +141,7 @@ class Control(Sender):
         code = H2ErrorCode.FLOW_CONTROL_ERROR if size else H2ErrorCode.PROTOCOL_ERROR
         words = f"WINDOW_UPDATE by {size}"
         if stream_id == 0:
-            raise BreachError(code, words)
+            raise ProtocolViolationError(code, words)
         self._break(self._streams[stream_id], code, words)
 
     def _reset_by_peer(self, stream_id: int, code: int) -> None:
@@ -143,7 +156,7 @@ class Control(Sender):
             # The frame itself has been charged.
             self._spend(RESET_COST - 1)
         self._forget(stream, is_ours=False)
-        self._events.append(StreamEnded(stream_id, code, "", is_peers=True))
+        self._events.append(StreamReset(stream_id, code, "", is_peers=True))
 
     # --- receive windows --------------------------------------------------------------------------
 
@@ -189,7 +202,7 @@ class Control(Sender):
         if stream is not None:
             if not self._is_client:
                 # A server resets streams that its client does not read, or that exceed a limit.
-                self._patience.charge(RESET_COST)
+                self._flood_limiter.charge(RESET_COST)
             self.refuse(stream_id, code)
             self._forget(stream, is_ours=True)
 
@@ -202,11 +215,11 @@ class Control(Sender):
     def _moved(self, stream: Stream) -> None:
         stream.moved += 1
         if stream.moved > UNPAID_FRAMES:
-            self._patience.earn()
+            self._flood_limiter.earn()
 
     def _pay(self, stream: Stream) -> None:
         """Credit the first frames of a stream that has ended regularly."""
-        self._patience.earn(min(stream.moved, UNPAID_FRAMES))
+        self._flood_limiter.earn(min(stream.moved, UNPAID_FRAMES))
 
     def _break(
         self, stream: Stream, code: H2ErrorCode, words: str, *, cost: int = RESET_COST
@@ -215,7 +228,7 @@ class Control(Sender):
         self._spend(cost)
         self.refuse(stream.id, code)
         self._forget(stream, is_ours=True)
-        self._events.append(StreamEnded(stream.id, code, words, is_peers=False))
+        self._events.append(StreamReset(stream.id, code, words, is_peers=False))
 
     def _break_or_refuse(self, stream_id: int, code: H2ErrorCode) -> None:
         stream = self._streams.get(stream_id)
@@ -229,7 +242,7 @@ class Control(Sender):
         last = self._last_peer_id if is_peers else self._next_id - 2
         if stream_id == 0 or stream_id > last:
             words = f"{what} on stream {stream_id}, which nobody has opened"
-            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, words)
+            raise ProtocolViolationError(H2ErrorCode.PROTOCOL_ERROR, words)
 
     def _finished(self, stream: Stream) -> None:
         """Handle the end of our side of a stream."""

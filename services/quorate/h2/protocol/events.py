@@ -25,7 +25,7 @@ class DataReceived(NamedTuple):
     is_last: bool
 
 
-class StreamEnded(NamedTuple):
+class StreamReset(NamedTuple):
     """A stream was reset: by the peer, or here because of what the peer did on it."""
 
     stream_id: int
@@ -34,7 +34,7 @@ class StreamEnded(NamedTuple):
     is_peers: bool
 
 
-class Drained(NamedTuple):
+class StreamWritable(NamedTuple):
     """All data that waited on a stream has been sent."""
 
     stream_id: int
@@ -50,7 +50,7 @@ class StreamsAllowed(NamedTuple):
     streams: int
 
 
-class GoneAway(NamedTuple):
+class GoAwayReceived(NamedTuple):
     """The peer accepts no new streams; it has not processed streams above the last id."""
 
     last_stream_id: int
@@ -68,10 +68,10 @@ class ConnectionFailed(NamedTuple):
 Event: TypeAlias = (
     HeadersReceived
     | DataReceived
-    | StreamEnded
-    | Drained
+    | StreamReset
+    | StreamWritable
     | PingAnswered
     | StreamsAllowed
-    | GoneAway
+    | GoAwayReceived
     | ConnectionFailed
 )

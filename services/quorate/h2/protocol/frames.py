@@ -69,7 +69,7 @@ def frame(kind: int, flags: int, stream_id: int, payload: bytes) -> bytes:
     return HEAD.pack(size >> 16, size & 0xFFFF, kind, flags, stream_id) + payload
 
 
-class BreachError(Exception):
+class ProtocolViolationError(Exception):
     """The peer has violated the protocol, and the connection ends."""
 
     def __init__(self, code: H2ErrorCode, words: str) -> None:
@@ -78,19 +78,25 @@ class BreachError(Exception):
 
 
 def unpadded(payload: bytes) -> bytes:
-    """Return a frame's payload without its padding. Raises BreachError."""
+    """Return a frame's payload without its padding. Raises ProtocolViolationError."""
     if not payload or payload[0] >= len(payload):
-        raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "a frame has less than its padding")
+        raise ProtocolViolationError(
+            H2ErrorCode.PROTOCOL_ERROR, "a frame has less than its padding"
+        )
     return payload[1 : len(payload) - payload[0]]
 
 
 def check_size(size: int, wanted: int) -> None:
-    """Raise BreachError for a frame whose size does not match its type."""
+    """Raise ProtocolViolationError for a frame whose size does not match its type."""
     if size != wanted:
-        raise BreachError(H2ErrorCode.FRAME_SIZE_ERROR, f"a frame of {size} bytes, not {wanted}")
+        raise ProtocolViolationError(
+            H2ErrorCode.FRAME_SIZE_ERROR, f"a frame of {size} bytes, not {wanted}"
+        )
 
 
-def check_place(stream_id: int, *, on_stream: bool) -> None:
-    """Raise BreachError for a stream frame on stream 0, or a connection frame on a stream."""
+def check_stream_id(stream_id: int, *, on_stream: bool) -> None:
+    """Raise ProtocolViolationError for a frame of a stream on stream 0, or the reverse."""
     if bool(stream_id) != on_stream:
-        raise BreachError(H2ErrorCode.PROTOCOL_ERROR, f"a frame that may not be on {stream_id}")
+        raise ProtocolViolationError(
+            H2ErrorCode.PROTOCOL_ERROR, f"a frame that may not be on {stream_id}"
+        )

@@ -104,7 +104,7 @@ class BlockReader:
             # hpack's message may contain the whole block, or the address of an object.
             words = f"a header block that cannot be decoded: {type(error).__name__}"
             raise BlockError(H2ErrorCode.COMPRESSION_ERROR, words) from error
-        fields = judged(pairs, self._limits)
+        fields = validate(pairs, self._limits)
         has_size_update = bool(block) and block[0] & 0xE0 == _SIZE_UPDATE
         if self._table.additions != additions or has_size_update:
             # Such a block must change the table again each time; earlier blocks now have another
@@ -122,7 +122,7 @@ class BlockReader:
         return self._decoder.decode(block, raw=True)
 
 
-def judged(pairs: list[tuple[bytes, bytes]], limits: Limits) -> Fields:
+def validate(pairs: list[tuple[bytes, bytes]], limits: Limits) -> Fields:
     """Return the fields with their fault, if any."""
     fields = Fields([pair for pair in pairs if not pair[0].startswith(b":")])
     size = sum(len(name) + len(value) + _FIELD_OVERHEAD for name, value in pairs)
@@ -170,7 +170,7 @@ def _fault_of(fields: Fields) -> str | None:
     return None
 
 
-def fault_of_request(fields: Fields) -> str | None:
+def request_error(fields: Fields) -> str | None:
     """Return the reason why these fields cannot begin a request, or None."""
     if fields.wrong is not None:
         return fields.wrong
@@ -182,7 +182,7 @@ def fault_of_request(fields: Fields) -> str | None:
     return None
 
 
-def fault_of_response(fields: Fields) -> str | None:
+def response_error(fields: Fields) -> str | None:
     """Return the reason why these fields cannot begin a response, or None."""
     if fields.wrong is not None:
         return fields.wrong
@@ -192,7 +192,7 @@ def fault_of_response(fields: Fields) -> str | None:
     return None
 
 
-def fault_of_trailers(fields: Fields) -> str | None:
+def trailers_error(fields: Fields) -> str | None:
     """Return the reason why these fields cannot end a stream, or None."""
     return fields.wrong or ("trailers with pseudo-headers" if fields.pseudo else None)
 

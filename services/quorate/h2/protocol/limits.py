@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from quorate.h2.protocol import frames
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 # A frame that carries something pays for this many idle frames.
 _CREDIT_OF_DATA: Final = 2
@@ -34,7 +34,7 @@ UNREAD_S: Final = 60.0
 LAST_WORDS_S: Final = 1.0
 
 
-@named_value
+@keyword_value_type
 class Limits:
     """The limits that one end of a connection sets for the other."""
 
@@ -75,7 +75,7 @@ class ListenerMemory:
         self.unread_bytes = 0
 
 
-class Patience:
+class FloodLimiter:
     """Rate limiter for idle frames; frames that carry something add credit."""
 
     __slots__ = ("_at_once", "_left", "_looked_s", "_per_s")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.h2.protocol import frames
-from quorate.h2.protocol.events import Drained
+from quorate.h2.protocol.events import StreamWritable
 from quorate.h2.protocol.stream import Stream
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Sender:
             if not is_drained:
                 waiting[stream_id] = stream
                 continue
-            self._events.append(Drained(stream_id))
+            self._events.append(StreamWritable(stream_id))
             if stream.trailers is not None:
                 self.send_headers(stream_id, stream.trailers, is_last=True)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         ConnectionStats,
         PendingHandshakes,
     )
-    from quorate.h2.server.protocol import ServerLink
+    from quorate.h2.server.protocol import ServerProtocol
 
 log = logging.getLogger(__name__)
 # Connections accepted before yielding; the rest waits in the kernel.
@@ -47,7 +47,7 @@ class Acceptor:
         listening: socket.socket,
         context: ssl.SSLContext | None,
         *,
-        make_link: Callable[[], ServerLink],
+        make_link: Callable[[], ServerProtocol],
         established: AddressSlots,
         handshakes: PendingHandshakes,
         stats: ConnectionStats,

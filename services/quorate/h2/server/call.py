@@ -11,18 +11,18 @@ import grpc
 import grpc.aio
 
 from quorate.h2 import grpc_framing
-from quorate.h2.callback_stream import HandsOverSome, HotStream
+from quorate.h2.callback_stream import CallbackDispatcher, FilterableCallbackStream
 from quorate.h2.fair_queue import CURRENT_FLOW
-from quorate.h2.message_buffer import IN_A_TURN, Inbox
+from quorate.h2.message_buffer import MESSAGES_PER_ITERATION, MessageBuffer
 from quorate.h2.protocol.frames import H2ErrorCode
-from quorate.h2.server.response import OK, ServerAnswer
+from quorate.h2.server.response import OK, ServerResponse
 from quorate.records.escaping import shown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from quorate.h2.call_headers import CallDetails, Request
-    from quorate.h2.callback_stream import Taker
+    from quorate.h2.callback_stream import StreamHandler
     from quorate.h2.fair_queue import Flow
     from quorate.h2.protocol.connection import Connection
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 UNSENT_S: Final = 300.0
 
 
-class Link(Protocol):
+class CallConnection(Protocol):
     """The part of a connection that its calls use."""
 
     connection: Connection
@@ -48,7 +48,7 @@ class Link(Protocol):
     find: Callable[[CallDetails], Awaitable[Any]]
 
 
-class Requests(HandsOverSome):
+class Requests(FilterableCallbackStream):
     """The messages of a call for its handler; closed with the call."""
 
     __slots__ = ("_call", "_decode", "_is_closed", "_is_wanted")
@@ -59,14 +59,14 @@ class Requests(HandsOverSome):
         self._is_closed = False
         self._is_wanted: Callable[[Any], bool] | None = None
 
-    async def hand_to(self, taker: Taker) -> None:
-        await self._call.hand_over(taker, self._decode, self._is_wanted)
+    async def deliver_to(self, stream_handler: StreamHandler) -> None:
+        await self._call.deliver_to(stream_handler, self._decode, self._is_wanted)
 
     @property
     def has_message(self) -> bool:
         return not self._is_closed and self._call.has_message
 
-    def only_while(self, is_wanted: Callable[[Any], bool]) -> None:
+    def stop_unless(self, is_wanted: Callable[[Any], bool]) -> None:
         self._is_wanted = is_wanted
 
     def __aiter__(self) -> Self:
@@ -89,21 +89,31 @@ class Requests(HandsOverSome):
 class ServerCall(grpc.aio.ServicerContext[Any, Any]):
     """A call, and the context that its handler gets."""
 
-    def __init__(self, link: Link, stream_id: int, request: Request, place: object = None) -> None:
+    def __init__(
+        self,
+        call_connection: CallConnection,
+        stream_id: int,
+        request: Request,
+        place: object = None,
+    ) -> None:
         # For the interceptor that counts calls.
         self.place = place
-        self._link = link
-        self._connection = link.connection
+        self._call_connection = call_connection
+        self._connection = call_connection.connection
         self._stream_id = stream_id
         self._request = request
         self._loop = asyncio.get_running_loop()
-        bytes_max, flush_soon = link.message_bytes_max, link.flush_soon
-        self._inbox = Inbox(link.connection, stream_id, bytes_max=bytes_max, flush_soon=flush_soon)
+        bytes_max, flush_soon = call_connection.message_bytes_max, call_connection.flush_soon
+        self._message_buffer = MessageBuffer(
+            call_connection.connection, stream_id, bytes_max=bytes_max, flush_soon=flush_soon
+        )
         self._drained: asyncio.Future[None] | None = None
-        self._hot: HotStream | None = None
+        self._hot: CallbackDispatcher | None = None
         self._in_turn = 0
         self._is_cancelled = False
-        self._answer = ServerAnswer(link.connection, stream_id, link.flush_soon)
+        self._answer = ServerResponse(
+            call_connection.connection, stream_id, call_connection.flush_soon
+        )
         self._decode: Callable[[bytes], Any] | None = None
         self._callbacks: list[Callable[[Any], None]] = []
         self._deadline_s: float | None = None
@@ -117,11 +127,11 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         if self._request.timeout_s is not None:
             self._deadline_s = self._loop.time() + self._request.timeout_s
             self._expiry = self._loop.call_at(self._deadline_s, self._expire)
-        self.task = self._loop.create_task(self._link.flow.meter(self._run()))
+        self.task = self._loop.create_task(self._call_connection.flow.meter(self._run()))
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
         """Take more bytes of the request."""
-        self._inbox.feed(data, is_last=is_last)
+        self._message_buffer.feed(data, is_last=is_last)
 
     def drained(self) -> None:
         """Resume a writer that waited for space."""
@@ -131,9 +141,9 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         if self._hot is not None:
-            self._hot.drained()
+            self._hot.on_writable()
 
-    def cut_off(self) -> None:
+    def on_client_gone(self) -> None:
         """End the call: the client has cancelled it or disconnected."""
         self._answer.is_over = self._is_cancelled = True
         self._cancel()
@@ -159,14 +169,14 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
     def _expire(self) -> None:
         if self._answer.is_over:
             # The response is complete, but its client grants no window for it.
-            self.cut_off()
+            self.on_client_gone()
         else:
             self.fail(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
 
     # --- serving ----------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        CURRENT_FLOW.set(self._link.flow)
+        CURRENT_FLOW.set(self._call_connection.flow)
         try:
             await self._serve_or_refuse()
             # A call lasts until its response has been sent: a client that reads slowly holds it.
@@ -182,7 +192,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             # Data without a waiter would otherwise stay as long as its client likes.
             if self._connection.queued(self._stream_id):
                 self._connection.reset(self._stream_id, H2ErrorCode.CANCEL)
-                self._link.flush_soon()
+                self._call_connection.flush_soon()
             self._tell_done()
 
     async def _serve_or_refuse(self) -> None:
@@ -211,7 +221,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             callback(self)
 
     async def _serve(self) -> None:
-        handler = await self._link.find(self._request.details)
+        handler = await self._call_connection.find(self._request.details)
         if handler is None:
             self._answer.finish(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
             return
@@ -250,25 +260,27 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
     @property
     def has_message(self) -> bool:
         """True if the next message of the client is complete."""
-        return self._inbox.has_message
+        return self._message_buffer.has_message
 
     async def next_message(self) -> bytes | None:
         """Return the next message of the client; None after the last."""
         try:
-            return await self._inbox.next()
+            return await self._message_buffer.next()
         except grpc_framing.OversizedError as error:
             self.fail(error.code, str(error))
             raise asyncio.CancelledError from None
 
-    async def hand_over(
+    async def deliver_to(
         self,
-        taker: Taker,
+        stream_handler: StreamHandler,
         decode: Callable[[bytes], Any] | None,
         is_wanted: Callable[[Any], bool] | None,
     ) -> None:
         """Pass the messages to a handler, until it has finished."""
-        flow = self._link.flow
-        stream = self._hot = HotStream(self, flow, self._inbox, taker, decode, is_wanted)
+        flow = self._call_connection.flow
+        stream = self._hot = CallbackDispatcher(
+            self, flow, self._message_buffer, stream_handler, decode, is_wanted
+        )
         try:
             await stream.run()
         finally:
@@ -311,7 +323,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         if not self.send(message):
             self._in_turn = 0
             await self._room()
-        elif self._in_turn == IN_A_TURN:
+        elif self._in_turn == MESSAGES_PER_ITERATION:
             self._in_turn = 0
             await asyncio.sleep(0)
 
@@ -360,10 +372,10 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         """Messages are not compressed."""
 
     def peer(self) -> str:
-        return self._link.peer
+        return self._call_connection.peer
 
     def auth_context(self) -> Mapping[str, Iterable[bytes]]:
-        return self._link.auth_context()
+        return self._call_connection.auth_context()
 
     def peer_identity_key(self) -> str | None:
         return None

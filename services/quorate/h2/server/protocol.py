@@ -16,10 +16,10 @@ from quorate.h2.protocol.connection import Connection
 from quorate.h2.protocol.events import (
     ConnectionFailed,
     DataReceived,
-    Drained,
     HeadersReceived,
     PingAnswered,
-    StreamEnded,
+    StreamReset,
+    StreamWritable,
 )
 from quorate.h2.protocol.frames import H2ErrorCode
 from quorate.h2.protocol.receive_buffer import ReceivedBytes
@@ -49,7 +49,7 @@ _UNSENT_BYTES_MAX: Final = 2 * 1024 * 1024
 class Place(Protocol):
     """A slot of a call, to be released once."""
 
-    def give_back(self, _: Any = None) -> None: ...  # noqa: ANN401 - the task, as a callback
+    def release(self, _: Any = None) -> None: ...  # noqa: ANN401 - the task, as a callback
 
 
 class Gate(Protocol):
@@ -63,7 +63,7 @@ class Gate(Protocol):
         ...
 
 
-class ServerLink(asyncio.BufferedProtocol):
+class ServerProtocol(asyncio.BufferedProtocol):
     """The asyncio protocol of one connection."""
 
     def __init__(
@@ -76,8 +76,8 @@ class ServerLink(asyncio.BufferedProtocol):
         gate: Gate | None = None,
         memory: ListenerMemory,
         find: Callable[[CallDetails], Awaitable[Any]],
-        admit: Callable[[ServerLink], bool],
-        gone: Callable[[ServerLink], None],
+        admit: Callable[[ServerProtocol], bool],
+        gone: Callable[[ServerProtocol], None],
     ) -> None:
         self.connection = Connection(limits, is_client=False, memory=memory)
         self.message_bytes_max = message_bytes_max
@@ -162,7 +162,7 @@ class ServerLink(asyncio.BufferedProtocol):
         cut = self._uncut[-_CUT_AT_ONCE:]
         del self._uncut[-_CUT_AT_ONCE:]
         for call in cut:
-            call.cut_off()
+            call.on_client_gone()
         # The tasks of all calls that are ended in this iteration end in the next one.
         self.flow.expect_steps(len(cut))
         if not self._uncut:
@@ -191,9 +191,9 @@ class ServerLink(asyncio.BufferedProtocol):
                     call.feed(event.data, is_last=event.is_last)
                 else:
                     self._refusals.receive(event.stream_id, len(event.data), is_last=event.is_last)
-            elif isinstance(event, StreamEnded):
+            elif isinstance(event, StreamReset):
                 self._stream_ended(event)
-            elif isinstance(event, Drained):
+            elif isinstance(event, StreamWritable):
                 self._refusals.forget(event.stream_id)
                 if (call := self._calls.get(event.stream_id)) is not None:
                     call.drained()
@@ -240,7 +240,7 @@ class ServerLink(asyncio.BufferedProtocol):
         assert call.task is not None
         call.task.add_done_callback(lambda _: self._call_ended(stream_id))
         if place is not None:
-            call.task.add_done_callback(place.give_back)
+            call.task.add_done_callback(place.release)
         return call
 
     def _call_ended(self, stream_id: int) -> None:
@@ -253,14 +253,14 @@ class ServerLink(asyncio.BufferedProtocol):
             if self._is_leaving:
                 self.flush_soon()
 
-    def _stream_ended(self, event: StreamEnded) -> None:
+    def _stream_ended(self, event: StreamReset) -> None:
         if not event.is_peers:
             words = f"a call of {self.peer} ends: {event.words}"
             log.info(words, extra={"repeats": ("call", cause_of(event.words))})
         self._refusals.forget(event.stream_id)
         call = self._calls.get(event.stream_id)
         if call is not None:
-            call.cut_off()
+            call.on_client_gone()
 
     def _failed(self, event: ConnectionFailed) -> None:
         words = f"the connection of {self.peer} ends with {event.code.name}: {event.words}"
@@ -301,7 +301,7 @@ class ServerLink(asyncio.BufferedProtocol):
 
     # --- called by the server ---------------------------------------------------------------------
 
-    def look(self, now_s: float) -> None:
+    def check_timeouts(self, now_s: float) -> None:
         """Close a connection that is idle, half-open or not HTTP/2; send a ping if one is due."""
         if self._refusals.look(now_s):
             self.flush_soon()
@@ -313,28 +313,28 @@ class ServerLink(asyncio.BufferedProtocol):
         elif due is Due.NO_PREFACE:
             self._end(H2ErrorCode.SETTINGS_TIMEOUT, "nothing was sent")
         elif due is Due.IDLE:
-            self.leave("idle")
+            self.go_away("idle")
         elif due is Due.PING:
             self.connection.ping()
             self.flush_soon()
 
     def _give_up(self, words: str) -> None:
         log.info("%s %s: its connection ends", self.peer, words, extra={"repeats": words})
-        self.cut()
+        self.abort()
 
-    def leave(self, words: str = "the server stops") -> None:
+    def go_away(self, words: str = "the server stops") -> None:
         """Accept no more calls, and close the connection after the last one."""
         if not self._is_leaving:
             self._is_leaving = True
             self.connection.go_away(H2ErrorCode.NO_ERROR, words)
             self.flush_soon()
 
-    def abandon(self) -> list[asyncio.Task[None]]:
+    def cancel_calls(self) -> list[asyncio.Task[None]]:
         """End all calls without a status, as a lost connection does; return their tasks."""
-        self.leave()
+        self.go_away()
         tasks = [call.task for call in self._calls.values() if call.task is not None]
         for call in list(self._calls.values()):
-            call.cut_off()
+            call.on_client_gone()
         return tasks
 
     def close(self) -> None:
@@ -343,14 +343,14 @@ class ServerLink(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.close()
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """Close the connection immediately, dropping pending bytes."""
         if self._transport is not None:
             self._transport.abort()
 
     def give_up(self) -> None:
         """Abort a connection that was interrupted as it began: uvloop does not report its end."""
-        self.cut()
+        self.abort()
         self.connection_lost(None)
 
     @property

@@ -20,7 +20,7 @@ _OK_BLOCK: Final = block_of([(b"grpc-status", b"0")])
 OK: Final = grpc.StatusCode.OK
 
 
-class ServerAnswer:
+class ServerResponse:
     """The response to one call; its handler sets `code`, `details` and `trailing`."""
 
     def __init__(

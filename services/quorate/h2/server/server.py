@@ -17,7 +17,7 @@ from quorate.h2.peer_name import client_of
 from quorate.h2.protocol.limits import LAST_WORDS_S, Limits, ListenerMemory
 from quorate.h2.server.acceptor import Acceptor
 from quorate.h2.server.connection_limiter import AddressSlots, ConnectionStats, PendingHandshakes
-from quorate.h2.server.protocol import ServerLink
+from quorate.h2.server.protocol import ServerProtocol
 from quorate.settings.port_checks import any_address
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Server(grpc.aio.Server):
             find = partial(interceptor.intercept_service, find)
         self._find = find
         self._ports: list[Acceptor] = []
-        self._links: set[ServerLink] = set()
+        self._links: set[ServerProtocol] = set()
         self._memory = ListenerMemory()
         # Shared by all connections: each copies its data out before the next one reads.
         self._read_buffer = memoryview(bytearray(_READ_BYTES))
@@ -136,8 +136,8 @@ class Server(grpc.aio.Server):
             port.start()
         self._looking = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look)
 
-    def _make_link(self) -> ServerLink:
-        return ServerLink(
+    def _make_link(self) -> ServerProtocol:
+        return ServerProtocol(
             self._limits,
             message_bytes_max=self._received_bytes_max,
             read_buffer=self._read_buffer,
@@ -149,7 +149,7 @@ class Server(grpc.aio.Server):
             gone=self._forget,
         )
 
-    def _admit(self, link: ServerLink) -> bool:
+    def _admit(self, link: ServerProtocol) -> bool:
         client = client_of(link.peer)
         if self._is_stopping or not self._slots.has_room(client):
             return False
@@ -157,7 +157,7 @@ class Server(grpc.aio.Server):
         self._links.add(link)
         return True
 
-    def _forget(self, link: ServerLink) -> None:
+    def _forget(self, link: ServerProtocol) -> None:
         if link in self._links:
             self._links.discard(link)
             self._slots.give_back(client_of(link.peer))
@@ -166,7 +166,7 @@ class Server(grpc.aio.Server):
     def _look(self) -> None:
         now_s = time.monotonic()
         for link in list(self._links):
-            link.look(now_s)
+            link.check_timeouts(now_s)
         self._looking = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look)
 
     # --- the end ----------------------------------------------------------------------------------
@@ -185,10 +185,10 @@ class Server(grpc.aio.Server):
             port.close()
         self._ports.clear()
         for link in self._links:
-            link.leave()
+            link.go_away()
         if grace is not None:
             await _settled([task for link in self._links for task in link.tasks], grace)
-        tasks = [task for link in self._links for task in link.abandon()]
+        tasks = [task for link in self._links for task in link.cancel_calls()]
         await _settled(tasks, LAST_WORDS_S)
         for link in list(self._links):
             link.close()
@@ -198,7 +198,7 @@ class Server(grpc.aio.Server):
                     self._left.clear()
                     await self._left.wait()
         for link in list(self._links):
-            link.cut()
+            link.abort()
         self._ended.set()
 
     async def wait_for_termination(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109

@@ -8,7 +8,7 @@ from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from quorate.pipeline.jobs.cached_rows import kept
+from quorate.pipeline.jobs.cached_rows import cache_typed_rows
 from quorate.pipeline.jobs.enum_names import named
 from quorate.pipeline.jobs.intervals import INTERVAL_FIELDS, closed
 from quorate.pipeline.jobs.typed_payloads import of_types
@@ -111,5 +111,5 @@ SCHEMAS: Final = {"acls": ACL_HISTORY_SCHEMA}
 def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]:
     """The table of the job, in the order of the log."""
     del values
-    rows = kept(log, *ACL_RECORDS)
+    rows = cache_typed_rows(log, *ACL_RECORDS)
     return {"acls": acl_history(rows).orderBy("start_offset", "acl_id")}

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 )
 
 from quorate.pipeline.jobs.log_rows import duration_ms, millis, rows_of, span_of, valid
-from quorate.pipeline.jobs.transactions import effective
+from quorate.pipeline.jobs.transactions import committed_only
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -328,7 +328,7 @@ def _states(log: DataFrame) -> DataFrame:
         F.col("said.inControlledShutdown").isin("true", "1"),
     )
     return (
-        effective(rows_of(log, RECORD_TYPES), valid(log))
+        committed_only(rows_of(log, RECORD_TYPES), valid(log))
         .withColumn("said", F.from_json("payload", _PAYLOAD))
         .select(
             "offset",

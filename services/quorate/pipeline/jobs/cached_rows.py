@@ -9,10 +9,10 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.log_rows import covered_ms, in_covered_time, is_snapshot, valid
-from quorate.pipeline.jobs.observed_metrics import figures_of
-from quorate.pipeline.jobs.transactions import effective, is_marker, marker_count
+from quorate.pipeline.jobs.observed_metrics import observed_values
+from quorate.pipeline.jobs.transactions import committed_only, is_marker, marker_count
 from quorate.pipeline.jobs.typed_payloads import column_of, typed
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@value
-class Kept:
+@value_type
+class CachedRows:
     """Cached rows, and the time span of the log that they come from; None for an empty log."""
 
     rows: DataFrame
@@ -34,7 +34,7 @@ def at_hand(log: DataFrame) -> DataFrame:
     return log.coalesce(1).persist()
 
 
-def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
+def cache_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
     """Cache the valid committed records of those types with the source's columns.
 
     The log is read now, and once. Two more rows, of type NoOpRecord, have the first and the last
@@ -52,7 +52,7 @@ def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
     return read.rows.unionByName(ends, allowMissingColumns=True)
 
 
-def kept(log: DataFrame, *records: type) -> DataFrame:
+def cache_typed_rows(log: DataFrame, *records: type) -> DataFrame:
     """Cache the valid committed records of those types with typed columns.
 
     The log is read now, and once. One more row without a type has the last timestamp of the
@@ -75,7 +75,7 @@ def kept_as(
     record_types: Collection[str],
     shaped: Callable[[DataFrame], DataFrame],
     level: StorageLevel = StorageLevel.MEMORY_AND_DISK,
-) -> Kept:
+) -> CachedRows:
     """Cache the result of `shaped` for the valid committed records of those types.
 
     `shaped` also gets rows that begin or end transactions. It must keep every row, and at least the
@@ -98,14 +98,14 @@ def kept_as(
     chosen = observed.where(is_of_type | is_marker())
     told = shaped(chosen.withColumn("from_snapshot", is_snapshot())).persist(level)
     told.count()
-    found = figures_of(seen)
+    found = observed_values(seen)
     covered = found.get("covered_ms")
     rows = in_covered_time(told, F.lit(covered).cast("bigint"))
     if found.get("markers"):
-        rows = effective(rows)
+        rows = committed_only(rows)
     firsts = (found.get("first_ms"), found.get("snapshot_first_ms") if covered is None else covered)
     lasts = (found.get("last_ms"), found.get("snapshot_last_ms") if covered is None else covered)
-    return Kept(
+    return CachedRows(
         rows.where(is_of_type).drop("from_snapshot"),
         min((ms for ms in firsts if ms is not None), default=None),
         max((ms for ms in lasts if ms is not None), default=None),

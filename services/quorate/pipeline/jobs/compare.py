@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from quorate.pipeline.jobs.damage_report import first_damage, told_damage
+from quorate.pipeline.jobs.damage_report import damage_message, first_damage
 from quorate.pipeline.jobs.log_rows import damaged, is_snapshot, valid
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def logs(log: DataFrame) -> DataFrame:
                 "missing_count"
             ),
             F.coalesce("damage_count", F.lit(0)).cast("bigint").alias("damage_count"),
-            told_damage("first").alias("first_damage"),
+            damage_message("first").alias("first_damage"),
         )
     )
 

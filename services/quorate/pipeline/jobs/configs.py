@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from quorate.controller.configs.config_definitions import SENSITIVE
 from quorate.controller.configs.messages import ResourceType
-from quorate.pipeline.jobs.cached_rows import kept
+from quorate.pipeline.jobs.cached_rows import cache_typed_rows
 from quorate.pipeline.jobs.enum_names import named
 from quorate.pipeline.jobs.intervals import INTERVAL_FIELDS, closed
 from quorate.pipeline.jobs.topic_lifetimes import topic_lives
@@ -108,5 +108,5 @@ SCHEMAS: Final = {"configs": CONFIG_HISTORY_SCHEMA}
 def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]:
     """The table of the job, in the order of the log."""
     del values
-    rows = kept(log, *CONFIG_RECORDS)
+    rows = cache_typed_rows(log, *CONFIG_RECORDS)
     return {"configs": config_history(rows).orderBy("start_offset", "config")}

@@ -10,7 +10,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.log_rows import is_damaged
-from quorate.pipeline.jobs.observed_metrics import figures_of
+from quorate.pipeline.jobs.observed_metrics import observed_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,14 +28,14 @@ def first_damage() -> Column:
     return F.min(F.struct(said["file"], said["position"], said["error"]))
 
 
-def told_damage(first: str) -> Column:
+def damage_message(first: str) -> Column:
     """The file, the byte and the error; null without damage."""
     of = F.col(first)
     told = F.format_string("%s: byte %d: %s", of["file"], of["position"], of["error"])
     return F.when(of.isNotNull(), told)
 
 
-class DamageSeen:
+class DamageObservation:
     """The damage in a frame's rows, once a query has read them.
 
     A query whose result is known to be empty reads nothing. In that case `read` provides the frame
@@ -52,7 +52,7 @@ class DamageSeen:
 
     def warn(self, job: str) -> None:
         """Print a warning if damage was left out of the result."""
-        figures = figures_of(self._seen)
+        figures = observed_values(self._seen)
         if figures.get("count") is None:
             found = self._read().agg(*_figures()).first()
             assert found is not None

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from quorate.pipeline.jobs.log_rows import rows_of, valid
-from quorate.pipeline.jobs.transactions import effective
+from quorate.pipeline.jobs.transactions import committed_only
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ def feature_levels(log: DataFrame) -> DataFrame:
     before = Window.partitionBy("feature").orderBy("offset").rowsBetween(-1, -1)
     is_of_log = ~F.col("from_snapshot")
     told = (
-        effective(rows_of(log, RECORD_TYPES), valid(log))
+        committed_only(rows_of(log, RECORD_TYPES), valid(log))
         .withColumn("said", F.from_json("payload", _PAYLOAD))
         .withColumn("feature", F.coalesce("said.name", F.lit(KRAFT_VERSION)))
         .withColumn("level", F.coalesce("said.featureLevel", "said.kRaftVersion"))

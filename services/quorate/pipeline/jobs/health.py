@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from quorate.pipeline.jobs.compare import divergence, logs
-from quorate.pipeline.jobs.damage_report import first_damage, told_damage
+from quorate.pipeline.jobs.damage_report import damage_message, first_damage
 from quorate.pipeline.jobs.log_rows import damaged, is_snapshot, valid
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _errors(log: DataFrame) -> DataFrame:
     """Bytes that fail verification, and records that do not decode."""
     broken = damaged(log).agg(F.count("*").alias("broken"), first_damage().alias("first"))
     what = F.when(
-        F.col("broken") > 0, F.concat(F.lit("first of what is damaged: "), told_damage("first"))
+        F.col("broken") > 0, F.concat(F.lit("first of what is damaged: "), damage_message("first"))
     ).otherwise("every batch checks")
     return _row(broken, ERRORS, F.col("broken"), what)
 

@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from quorate.pipeline.jobs import image_tables
 from quorate.pipeline.jobs.configs import withheld
-from quorate.pipeline.jobs.log_position import comes_before, worded
+from quorate.pipeline.jobs.log_position import comes_before, format_position
 from quorate.pipeline.jobs.registry import PipelineError
 
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]
     assert isinstance(begin, int | datetime)
     if isinstance(end, int | datetime) and comes_before(end, begin):
         raise PipelineError(
-            f"--to: {worded(end)} comes before --from, {worded(begin)}; exchange the two"
+            f"--to: {format_position(end)} comes before --from, {format_position(begin)}; "
+            "exchange the two"
         )
     before = image_tables.entries_at(log, begin, "--from")
     after = image_tables.entries_at(log, end, "--to")

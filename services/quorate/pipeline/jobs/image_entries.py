@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from quorate.pipeline.jobs.acls import ACL_FIELDS, acl_columns
-from quorate.pipeline.jobs.observed_metrics import figures_of
-from quorate.pipeline.jobs.transactions import effective, marker_count
+from quorate.pipeline.jobs.observed_metrics import observed_values
+from quorate.pipeline.jobs.transactions import committed_only, marker_count
 from quorate.pipeline.jobs.typed_payloads import of_types
 from quorate.records.metadata import (
     AccessControlEntryRecord,
@@ -157,7 +157,7 @@ def kept_entries(frame: DataFrame) -> DataFrame:
     seen = Observation()
     entries = _entries(frame.observe(seen, marker_count().alias("markers"))).persist()
     entries.count()
-    if not figures_of(seen).get("markers"):
+    if not observed_values(seen).get("markers"):
         return entries
     entries.unpersist()
     return image_entries(frame).persist()
@@ -165,7 +165,7 @@ def kept_entries(frame: DataFrame) -> DataFrame:
 
 def image_entries(frame: DataFrame) -> DataFrame:
     """Fold the complete frame into entries (ENTRIES_SCHEMA)."""
-    return _entries(effective(frame))
+    return _entries(committed_only(frame))
 
 
 def _entries(frame: DataFrame) -> DataFrame:

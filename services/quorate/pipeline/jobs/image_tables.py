@@ -28,9 +28,9 @@ from quorate.pipeline.jobs.image_entries import (
     kept_entries,
     up_to,
 )
-from quorate.pipeline.jobs.log_position import worded
+from quorate.pipeline.jobs.log_position import format_position
 from quorate.pipeline.jobs.log_rows import in_log_time, valid
-from quorate.pipeline.jobs.observed_metrics import figures_of
+from quorate.pipeline.jobs.observed_metrics import observed_values
 from quorate.pipeline.jobs.registry import PipelineError
 
 if TYPE_CHECKING:
@@ -303,10 +303,11 @@ def entries_at(log: DataFrame, at: object, flag: str) -> DataFrame:
     counted = rows.observe(seen, F.max("offset").alias("last")) if isinstance(at, int) else rows
     entries = kept_entries(up_to(counted, at))
     if isinstance(at, int):
-        last = figures_of(seen).get("last")
+        last = observed_values(seen).get("last")
         if last is not None and at > last + 1:
             raise PipelineError(
-                f"{flag}: the log ends at offset {last + 1}, before {worded(at)}; name that or an"
+                f"{flag}: the log ends at offset {last + 1}, before {format_position(at)}; name "
+                "that or an"
                 " earlier one"
             )
     if at is not None and entries.isEmpty():
@@ -314,6 +315,7 @@ def entries_at(log: DataFrame, at: object, flag: str) -> DataFrame:
         begin = None if first is None else first["offset"]
         if begin is not None and up_to(rows, at).isEmpty():
             raise PipelineError(
-                f"{flag}: the log begins at offset {begin}, after {worded(at)}; name a later moment"
+                f"{flag}: the log begins at offset {begin}, after {format_position(at)}; name a "
+                "later moment"
             )
     return entries

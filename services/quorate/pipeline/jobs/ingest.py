@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 )
 
 from quorate.pipeline.jobs.damage_report import DamagedBatches, observed
-from quorate.pipeline.jobs.job_runner import FORMAT, check_log, opened, source_options
+from quorate.pipeline.jobs.job_runner import FORMAT, check_log, job_session, source_options
 from quorate.pipeline.jobs.output import check_place
 from quorate.pipeline.jobs.progress import LastLine, say
 from quorate.pipeline.jobs.registry import INGEST, PipelineError
@@ -164,7 +164,7 @@ def run(arguments: argparse.Namespace) -> int:
         if os.path.lexists(place) and not os.path.isdir(place):
             raise PipelineError(f"{flag}: {place} is no directory; name a new one")
     check_places(output, checkpoint)
-    with _locked(output), opened(arguments.master, output) as spark:
+    with _locked(output), job_session(arguments.master, output) as spark:
         if not URL.match(output):
             for line in mend_notes(output, _url_of(spark, output), arguments.keep_days):
                 say(f"quorate pipeline {INGEST.name}: {line}")

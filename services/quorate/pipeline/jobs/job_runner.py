@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Final
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from quorate.pipeline.jobs.damage_report import DamageSeen
+from quorate.pipeline.jobs.damage_report import DamageObservation
 from quorate.pipeline.jobs.option_flags import in_flags
 from quorate.pipeline.jobs.output import check_output, write_tables
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.registry import PipelineError
-from quorate.pipeline.jobs.spark_errors import what_was_said
+from quorate.pipeline.jobs.spark_errors import spark_error_message
 from quorate.pipeline.jobs.table_filters import (
+    apply_filter,
     check_condition,
     condition_told,
-    narrowed,
-    narrowing_of,
+    parse_filter,
 )
 from quorate.pipeline.session import java_fault, session
 from quorate.pipeline.source.batch_plan import time_warnings
@@ -75,15 +75,15 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
         names = chosen_tables(job, arguments)
         check_output(names, arguments.format, arguments.output)
         schemas = {name: module.SCHEMAS[name] for name in names}
-        narrowing = narrowing_of(arguments, schemas)
+        narrowing = parse_filter(arguments, schemas)
         check_log(job, options)
-        with opened(arguments.master, arguments.output) as spark, progress(spark) as shown:
+        with job_session(arguments.master, arguments.output) as spark, progress(spark) as shown:
             check_condition(spark, narrowing, schemas[names[0]])
-            seen = DamageSeen(lambda: read_log(spark, damage_options(options)))
+            seen = DamageObservation(lambda: read_log(spark, damage_options(options)))
             log = seen.watched(read_log(spark, options))
             values = {option.name: getattr(arguments, option.name) for option in job.options}
             tables = module.tables(log, values)
-            chosen = {name: narrowed(tables[name], narrowing) for name in names}
+            chosen = {name: apply_filter(tables[name], narrowing) for name in names}
             with condition_told(narrowing):
                 write_tables(chosen, arguments.format, arguments.output, arguments.rows, shown)
             # Jobs about the logs themselves have damage in their first table.
@@ -96,7 +96,7 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def opened(
+def job_session(
     master: str | None, output: str | None = None, *, is_small: bool = False
 ) -> Iterator[SparkSession]:
     """Open a session and turn Spark's errors into PipelineError.
@@ -113,7 +113,7 @@ def opened(
             # error of Java's own that contains the same text.
             fault = java_fault(spark, error)
             if fault is None:
-                fault = what_was_said(error, spark.sparkContext.pythonExec, output)
+                fault = spark_error_message(error, spark.sparkContext.pythonExec, output)
             raise PipelineError(in_flags(fault)) from error
 
 

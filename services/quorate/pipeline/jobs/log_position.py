@@ -6,12 +6,12 @@ import argparse
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
-Moment: TypeAlias = int | datetime
+LogPosition: TypeAlias = int | datetime
 _OFFSET_MAX: Final = (1 << 63) - 1
 _DIGITS_MAX: Final = len(str(_OFFSET_MAX))
 
 
-def moment(text: str) -> Moment:
+def parse_position(text: str) -> LogPosition:
     """Parse an offset, or an ISO 8601 time (UTC by default), as a flag's type."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
     if is_number and int(text) <= _OFFSET_MAX:
@@ -26,12 +26,12 @@ def moment(text: str) -> Moment:
         ) from None
 
 
-def worded(at: Moment) -> str:
+def format_position(at: LogPosition) -> str:
     """Format a position for messages."""
     return f"offset {at}" if isinstance(at, int) else at.isoformat()
 
 
-def comes_before(one: Moment, other: Moment) -> bool:
+def comes_before(one: LogPosition, other: LogPosition) -> bool:
     """True if `one` is earlier; False for an offset and a time, which only a log can compare."""
     if isinstance(one, int) and isinstance(other, int):
         return one < other

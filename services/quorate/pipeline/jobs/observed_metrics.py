@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Observation
 
 
-def figures_of(seen: Observation) -> Mapping[str, Any]:
+def observed_values(seen: Observation) -> Mapping[str, Any]:
     """The observed values, after an action has read the rows; empty without rows.
 
     Spark optimizes away a part of a plan that has no rows, with its observation. An observation

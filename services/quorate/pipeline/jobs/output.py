@@ -20,7 +20,7 @@ from quorate.pipeline.jobs.progress import Progress, show
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.pipeline.source.options import URL
 from quorate.process.output_encoding import json_for_stdout
-from quorate.records.escaping import written_out
+from quorate.records.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -122,7 +122,9 @@ def flat(table: DataFrame) -> DataFrame:
 def _print_text(tables: Iterable[tuple[str, DataFrame]], rows_max: int, *, is_titled: bool) -> None:
     for at, (name, table) in enumerate(tables):
         # Text from a log must not move the cursor or start a new line.
-        rows = [[written_out(text_of(cell)) for cell in row] for row in table.head(rows_max + 1)]
+        rows = [
+            [escape_unprintable(text_of(cell)) for cell in row] for row in table.head(rows_max + 1)
+        ]
         gap = "\n" if at else ""
         title = f"{gap}{name}\n" if is_titled else ""
         right = [isinstance(field.dataType, NumericType) for field in table.schema.fields]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from quorate.pipeline.jobs.cached_rows import Kept
+    from quorate.pipeline.jobs.cached_rows import CachedRows
 
 _IDS: Final = T.ArrayType(T.IntegerType())
 _KEY_FIELDS: Final = (
@@ -119,7 +119,7 @@ _LISTS: Final = {
 _ELIGIBLE: Final = "eligibleLeaderReplicas"
 
 
-def partition_events(log: DataFrame) -> Kept:
+def partition_events(log: DataFrame) -> CachedRows:
     """The records of partitions and topics, as `states_of` needs them.
 
     A partition of the frame has all records of its Kafka partitions and of their topics, sorted.
@@ -176,7 +176,7 @@ def _groups() -> Column:
     return F.when(is_of_topic, every).otherwise(F.array(F.col("partition") % _GROUPS))
 
 
-def partition_history(events: Kept) -> DataFrame:
+def partition_history(events: CachedRows) -> DataFrame:
     """One row for each record about a partition: its state up to the next record (HISTORY_SCHEMA).
 
     `events` are the result of `partition_events`. `changed` names the differences from the previous
@@ -186,7 +186,7 @@ def partition_history(events: Kept) -> DataFrame:
     return _closed(found, events).select(*HISTORY_SCHEMA.names)
 
 
-def partition_summary(events: Kept) -> DataFrame:
+def partition_summary(events: CachedRows) -> DataFrame:
     """Cache the rows of the four tables below, which one pass over the events computes.
 
     A topic has a row of churn for each part of the events that has partitions of it.
@@ -237,7 +237,7 @@ def _of_table(summary: DataFrame, name: str) -> DataFrame:
     return summary.where(F.col("table") == name).select(*SCHEMAS[name].names)
 
 
-def _closed(intervals: DataFrame, events: Kept) -> DataFrame:
+def _closed(intervals: DataFrame, events: CachedRows) -> DataFrame:
     """Add `open` and `duration_ms` to intervals, all of which have a start."""
     until = F.coalesce(F.unix_millis("end"), F.lit(events.last_ms).cast("bigint"))
     return intervals.withColumns(

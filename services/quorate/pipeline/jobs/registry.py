@@ -16,8 +16,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.jobs.log_position import moment
-from quorate.records.value_types import value
+from quorate.pipeline.jobs.log_position import parse_position
+from quorate.records.value_types import value_type
 from quorate.settings.integers import INT64_MAX, whole_number
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class PipelineError(Exception):
     """The job cannot run as requested; the message names the option and the remedy."""
 
 
-@value
+@value_type
 class JobOption:
     """A flag of one job: the value of `--flap-count` is `values["flap_count"]`."""
 
@@ -45,7 +45,7 @@ class JobOption:
         return self.flag.removeprefix("--").replace("-", "_")
 
 
-@value
+@value_type
 class Job:
     """One analysis: `summary` is its line in the list, `description` is for its own help."""
 
@@ -235,7 +235,9 @@ JOBS: Final = {
             "topics, partitions, brokers, configs and ACLs as they were at one moment",
             "quorate.pipeline.jobs.image_tables",
             tables=("topics", "partitions", "brokers", "configs", "acls"),
-            options=(JobOption("--at", f"{_MOMENT} (the end of the log)", moment, "OFFSET|TIME"),),
+            options=(
+                JobOption("--at", f"{_MOMENT} (the end of the log)", parse_position, "OFFSET|TIME"),
+            ),
             record_types=_IMAGE_RECORDS,
         ),
         Job(
@@ -244,8 +246,8 @@ JOBS: Final = {
             "quorate.pipeline.jobs.image_diff",
             tables=("diff",),
             options=(
-                JobOption("--from", _MOMENT, moment, "OFFSET|TIME", is_required=True),
-                JobOption("--to", f"{_MOMENT} (the end of the log)", moment, "OFFSET|TIME"),
+                JobOption("--from", _MOMENT, parse_position, "OFFSET|TIME", is_required=True),
+                JobOption("--to", f"{_MOMENT} (the end of the log)", parse_position, "OFFSET|TIME"),
             ),
             record_types=_IMAGE_RECORDS,
         ),

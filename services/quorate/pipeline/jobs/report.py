@@ -22,13 +22,13 @@ from quorate.pipeline.jobs import (
     partitions,
     sizes,
 )
-from quorate.pipeline.jobs.cached_rows import at_hand, kept_rows
-from quorate.pipeline.jobs.damage_report import DamageSeen
+from quorate.pipeline.jobs.cached_rows import at_hand, cache_rows
+from quorate.pipeline.jobs.damage_report import DamageObservation
 from quorate.pipeline.jobs.job_runner import (
     UNCOMMITTED,
     check_log,
     damage_options,
-    opened,
+    job_session,
     read_log,
     source_options,
 )
@@ -41,7 +41,7 @@ from quorate.pipeline.report import sections as contents
 from quorate.pipeline.report.activity_section import activity_section, extent_of, minutes_of
 from quorate.pipeline.report.broker_section import broker_ids, broker_verdicts, brokers_section
 from quorate.pipeline.report.commands import LogCommands, commands_of
-from quorate.pipeline.report.formatting import duration, grouped
+from quorate.pipeline.report.formatting import duration, format_int
 from quorate.pipeline.report.page import page
 from quorate.pipeline.report.partition_section import (
     lacking_replicas,
@@ -84,10 +84,10 @@ def run(arguments: argparse.Namespace) -> int:
     directories = check_log(JOBS["report"], options)
     cluster_id = _cluster_id(options, directories)
     small = is_small_log(directories)
-    with opened(arguments.master, is_small=small) as spark, progress(spark):
+    with job_session(arguments.master, is_small=small) as spark, progress(spark):
         made = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, by Quorate {quorate.__version__}"
         origin = (("made", made), ("cluster", cluster_id))
-        seen = DamageSeen(lambda: read_log(spark, damage_options(options)))
+        seen = DamageObservation(lambda: read_log(spark, damage_options(options)))
         log = seen.watched(read_log(spark, options))
         if small:
             log = at_hand(log)
@@ -155,7 +155,7 @@ def report(
         for name, table in partitions.tables(log, {}).items()
     }
     by_type = sizes.sizes_by_type(log).persist()
-    rows = kept_rows(log, (*brokers.RECORD_TYPES, *change_section.RECORD_TYPES))
+    rows = cache_rows(log, (*brokers.RECORD_TYPES, *change_section.RECORD_TYPES))
     flapping = {option.name: option.default for option in JOBS["brokers"].options}
     of_brokers = {name: table.persist() for name, table in brokers.tables(rows, flapping).items()}
     ids = broker_ids(of_brokers["totals"], is_whole=extent.is_whole)
@@ -194,11 +194,11 @@ def _facts(name: str, extent: Extent) -> list[Fact]:
     """Facts about the log and its time span."""
     nodes = ", ".join(map(str, extent.node_ids))
     span = extent.span
-    last = grouped(extent.last_offset)
+    last = format_int(extent.last_offset)
     lasted = duration((span.end - span.start) // timedelta(milliseconds=1))
     return [
         ("log", f"{name}, of node {nodes}" if nodes else name),
-        ("records", f"{grouped(extent.row_count)}, the last at offset {last}"),
+        ("records", f"{format_int(extent.row_count)}, the last at offset {last}"),
         ("from", f"{span.start:%Y-%m-%d %H:%M:%S} UTC"),
         ("to", f"{span.end:%Y-%m-%d %H:%M:%S} UTC, {lasted} later"),
     ]
@@ -216,6 +216,9 @@ def _sizes(churn: DataFrame, ids: BrokerIds) -> list[Fact]:
     )
     assert found is not None
     return [
-        ("brokers", f"{grouped(len(ids.registered))}, of which {grouped(len(ids.fenced))} fenced"),
-        ("topics", f"{grouped(found.topics)} with {grouped(found.partitions)} partitions"),
+        (
+            "brokers",
+            f"{format_int(len(ids.registered))}, of which {format_int(len(ids.fenced))} fenced",
+        ),
+        ("topics", f"{format_int(found.topics)} with {format_int(found.partitions)} partitions"),
     ]

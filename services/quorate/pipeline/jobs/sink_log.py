@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from quorate.pipeline.jobs.registry import PipelineError
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage.file_system import OsFileSystem, write_atomically
 from quorate.storage.layout import TEMPORARY_SUFFIX
 
@@ -27,7 +27,7 @@ _DAY: Final = "/day="
 _VERSION: Final = "v1"
 
 
-@value
+@value_type
 class _Entry:
     """A file that belongs to the output: `root` is the output's URL, `rest` the path below it."""
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 )
 
 from quorate.pipeline.jobs.log_rows import is_snapshot, valid
-from quorate.pipeline.jobs.transactions import effective
+from quorate.pipeline.jobs.transactions import committed_only
 from quorate.records.batch import HEADER_BYTES
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def sizes_by_type(log: DataFrame) -> DataFrame:
         F.count_distinct("batch_base_offset").alias("record_count"),
     ).withColumn("bytes", HEADER_BYTES * F.col("record_count"))
     alive = (
-        _alive(effective(rows))
+        _alive(committed_only(rows))
         .groupBy("record_type")
         .agg(F.count("*").alias("live_count"), F.sum("bytes").alias("live_bytes"))
     )

@@ -28,7 +28,7 @@ _FREE_BYTES_MIN: Final = 1 << 20
 _IMPORT_S_MAX: Final = 60
 
 
-def what_was_said(error: Exception, python: str, output: str | None = None) -> str:
+def spark_error_message(error: Exception, python: str, output: str | None = None) -> str:
     """The relevant message in an error of Spark, whose workers run in `python`.
 
     `output` is the directory that was written to, if any.

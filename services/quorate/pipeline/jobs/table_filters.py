@@ -18,7 +18,7 @@ from pyspark.errors import (
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.registry import PipelineError
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     import argparse
@@ -33,8 +33,8 @@ _CONDITION: Final = re.compile(r"^\[[A-Z0-9_.]+\] ")
 _PLACE: Final = re.compile(r"( SQLSTATE: \w+)?(;? ?\(?line \d+,? pos \d+\)?)?;?$")
 
 
-@value
-class Narrowing:
+@value_type
+class TableFilter:
     """The filter of one table; `order` has names, with True for descending. Empty: no change."""
 
     columns: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Narrowing:
     order: tuple[tuple[str, bool], ...] = ()
 
 
-def narrowing_of(arguments: argparse.Namespace, tables: Mapping[str, StructType]) -> Narrowing:
+def parse_filter(arguments: argparse.Namespace, tables: Mapping[str, StructType]) -> TableFilter:
     """Parse the filter for the one table that is shown.
 
     Raises PipelineError if there are several tables, or a column does not exist.
@@ -54,7 +54,7 @@ def narrowing_of(arguments: argparse.Namespace, tables: Mapping[str, StructType]
     }
     flag = next((flag for flag, value in asked.items() if value is not None), None)
     if flag is None:
-        return Narrowing()
+        return TableFilter()
     if len(tables) > 1:
         raise PipelineError(f"{flag}: it is for one table: name --table {', '.join(tables)}")
     (schema,) = tables.values()
@@ -62,42 +62,42 @@ def narrowing_of(arguments: argparse.Namespace, tables: Mapping[str, StructType]
     order = tuple(_direction(words) for words in _names(arguments.order_by))
     _check_known("--columns", columns, schema)
     _check_known("--order-by", (name for name, _ in order), schema)
-    return Narrowing(columns, arguments.where, order)
+    return TableFilter(columns, arguments.where, order)
 
 
-def check_condition(spark: SparkSession, narrowing: Narrowing, schema: StructType) -> None:
+def check_condition(spark: SparkSession, table_filter: TableFilter, schema: StructType) -> None:
     """Raise PipelineError as `narrowed` does, before the rows of the table are computed."""
-    if narrowing.where is not None:
-        narrowed(spark.createDataFrame([], schema), narrowing)
+    if table_filter.where is not None:
+        apply_filter(spark.createDataFrame([], schema), table_filter)
 
 
-def narrowed(table: DataFrame, narrowing: Narrowing) -> DataFrame:
+def apply_filter(table: DataFrame, table_filter: TableFilter) -> DataFrame:
     """Apply the filter; ties in the order are sorted by all columns.
 
     Raises PipelineError if Spark cannot parse the condition.
     """
     shown = table
-    if narrowing.where is not None:
+    if table_filter.where is not None:
         try:
-            shown = shown.where(narrowing.where)
+            shown = shown.where(table_filter.where)
         except (AnalysisException, ParseException) as error:
             raise PipelineError(_misunderstood(error, table.columns)) from error
-    if narrowing.order:
+    if table_filter.order:
         asked = [
             F.col(name).desc_nulls_last() if is_down else F.col(name).asc_nulls_last()
-            for name, is_down in narrowing.order
+            for name, is_down in table_filter.order
         ]
         shown = shown.orderBy(*asked, *table.columns)
-    return shown.select(*(narrowing.columns or table.columns))
+    return shown.select(*(table_filter.columns or table.columns))
 
 
 @contextmanager
-def condition_told(narrowing: Narrowing) -> Iterator[None]:
+def condition_told(table_filter: TableFilter) -> Iterator[None]:
     """Raise PipelineError if Spark cannot evaluate the condition for a row read in the block."""
     try:
         yield
     except PySparkException as error:
-        part = _part_at_fault(error, narrowing.where or "")
+        part = _part_at_fault(error, table_filter.where or "")
         if part is None:
             raise
         # The remedy is between the fault and settings that the command does not have.

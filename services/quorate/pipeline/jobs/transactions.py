@@ -35,7 +35,7 @@ def marker_count() -> Column:
     return F.count_if(is_marker())
 
 
-def effective(frame: DataFrame, log: DataFrame | None = None) -> DataFrame:
+def committed_only(frame: DataFrame, log: DataFrame | None = None) -> DataFrame:
     """Remove records that never took effect; control records and damage stay.
 
     `log` has the markers if the frame does not.

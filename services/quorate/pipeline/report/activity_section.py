@@ -17,7 +17,7 @@ from quorate.pipeline.report.formatting import size
 from quorate.pipeline.report.page import Amount, Section, Table
 from quorate.pipeline.report.plots import Span, line
 from quorate.pipeline.report.top_rows import top, utc
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,7 +36,7 @@ _BUSIEST: Final = 5
 _LAST_MS: Final = 253_402_300_799_999
 
 
-@value
+@value_type
 class Extent:
     """The extent of a log; `is_whole` is True if no earlier records are missing."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from quorate.pipeline.report.commands import ids_in_sql
-from quorate.pipeline.report.formatting import duration, grouped, ids_named
+from quorate.pipeline.report.formatting import duration, format_int, ids_named
 from quorate.pipeline.report.page import Amount, HealthVerdict, Section, Table
 from quorate.pipeline.report.plots import Interval, Lane, Span, lanes
 from quorate.pipeline.report.top_rows import (
@@ -22,7 +22,7 @@ from quorate.pipeline.report.top_rows import (
     top,
     utc,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ _LEGEND: Final = (
 )
 
 
-@value
+@value_type
 class BrokerIds:
     """The brokers at the end of the log, by their state.
 
@@ -106,15 +106,15 @@ def broker_verdicts(ids: BrokerIds, flapping: DataFrame, span: Span) -> list[Hea
         HealthVerdict(
             "warning" if ids.fenced else "ok",
             "Fenced brokers",
-            f"{grouped(len(ids.fenced))} at the end of the log{ids_named(ids.fenced)}",
+            f"{format_int(len(ids.fenced))} at the end of the log{ids_named(ids.fenced)}",
             "warning above 0",
             BROKERS,
         ),
         HealthVerdict(
             "warning" if recent else "ok",
             "Brokers that flapped",
-            f"{grouped(len(recent))} in the last day{ids_named(recent)};"
-            f" {grouped(len(rows))} in the whole log",
+            f"{format_int(len(recent))} in the last day{ids_named(recent)};"
+            f" {format_int(len(rows))} in the whole log",
             "warning above 0 in the last day",
             BROKERS,
         ),
@@ -141,7 +141,7 @@ def _timeline(tables: Mapping[str, DataFrame], span: Span) -> str:
     more = worst.row_count - len(ids)
     left_out = f", the {len(ids)} that were fenced longest" if more else ""
     shown = [Lane(f"broker {broker_id}", tuple(found)) for broker_id, found in marks.items()]
-    return lanes(f"Brokers over time{left_out}{fencing.left_out}", span, shown, _LEGEND)
+    return lanes(f"Brokers over time{left_out}{fencing.omitted_note}", span, shown, _LEGEND)
 
 
 def _by_start(rows: Iterable[Row]) -> list[Row]:

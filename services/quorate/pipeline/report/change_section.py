@@ -59,7 +59,7 @@ def members_section(tables: Mapping[str, DataFrame], span: Span, commands: LogCo
         MEMBERS,
         "A change of the voters adds, removes or moves one. A disk that was replaced is a voter"
         " removed and one added, with the same id and another directory.",
-        (lanes(f"Voters over time{sets.left_out}", span, shown[:LANES_MAX]),),
+        (lanes(f"Voters over time{sets.omitted_note}", span, shown[:LANES_MAX]),),
         (
             Table(
                 "The newest changes of the voters",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     import argparse
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-@value
+@value_type
 class LogCommands:
     """Commands for one log; `words` are the flags that select it and the range that is read."""
 

@@ -6,7 +6,7 @@ import html
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.escaping import written_out
+from quorate.records.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +21,10 @@ def escaped(text: str, characters_max: int = CELL_CHARACTERS_MAX) -> str:
     """Escape text as HTML, cut to fit a table; invisible characters are written out."""
     if len(text) > characters_max:
         text = f"{text[: characters_max - 1]}…"
-    return html.escape(written_out(text))
+    return html.escape(escape_unprintable(text))
 
 
-def told(value: object) -> str:
+def format_value(value: object) -> str:
     """Format a value of a row as text, not yet escaped."""
     match value:
         case None:
@@ -32,7 +32,7 @@ def told(value: object) -> str:
         case bool():
             return "yes" if value else "no"
         case int():
-            return grouped(value)
+            return format_int(value)
         case float():
             return f"{value:,.2f}".replace(",", " ")
         case datetime():
@@ -53,7 +53,7 @@ def ids_named(ids: Sequence[int]) -> str:
     return f": {ids_listed(ids)}" if ids else ""
 
 
-def grouped(number: int) -> str:
+def format_int(number: int) -> str:
     """1234567 as 1 234 567."""
     return f"{number:,}".replace(",", "\u202f")
 

@@ -11,9 +11,9 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.report.formatting import escaped, grouped, told
+from quorate.pipeline.report.formatting import escaped, format_int, format_value
 from quorate.pipeline.report.style import STYLE
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -35,7 +35,7 @@ class Amount(str):
     __slots__ = ()
 
 
-@value
+@value_type
 class Table:
     """Rows of values with headings; `row_count` is the total number of rows.
 
@@ -50,7 +50,7 @@ class Table:
     caption: str = "All of it"
 
 
-@value
+@value_type
 class Section:
     """A section: title, introduction, plots (HTML) and tables."""
 
@@ -60,7 +60,7 @@ class Section:
     tables: tuple[Table, ...]
 
 
-@value
+@value_type
 class HealthVerdict:
     """A verdict on the quorum: `status` is `ok`, `warning`, `critical` or `unknown`.
 
@@ -152,7 +152,9 @@ def _table(table: Table) -> str:
         f"<tr>{''.join(map(_cell, table.headings, kinds, row))}</tr>\n" for row in table.rows
     )
     left_out = table.row_count - len(table.rows)
-    more = f'<p class="more">{grouped(left_out)} more rows are left out.</p>\n' if left_out else ""
+    more = (
+        f'<p class="more">{format_int(left_out)} more rows are left out.</p>\n' if left_out else ""
+    )
     return (
         f'<h3>{escaped(table.title)}</h3>\n<div class="wide"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>\n{body}</tbody></table></div>\n{more}{command}"
@@ -167,7 +169,7 @@ def _command(command: str) -> str:
 
 def _cell(heading: str, kind: str, value: object) -> str:
     """A cell with its heading as an attribute: on a phone, rows are lists of both."""
-    return f'<td{kind} data-label="{escaped(heading)}">{escaped(told(value))}</td>'
+    return f'<td{kind} data-label="{escaped(heading)}">{escaped(format_value(value))}</td>'
 
 
 def _kind(column: Sequence[object]) -> str:

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.intervals import counts_over_time
 from quorate.pipeline.report.commands import ids_in_sql, iso_time
-from quorate.pipeline.report.formatting import duration, grouped, ids_listed, ids_named
+from quorate.pipeline.report.formatting import duration, format_int, ids_listed, ids_named
 from quorate.pipeline.report.page import Amount, HealthVerdict, Section, Table
 from quorate.pipeline.report.plots import Span, line
 from quorate.pipeline.report.top_rows import (
@@ -20,7 +20,7 @@ from quorate.pipeline.report.top_rows import (
     top,
     utc,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ _WHY: Final = {
 }
 
 
-@value
+@value_type
 class _Plot:
     """The number of intervals of a table over time."""
 
@@ -150,7 +150,7 @@ def partition_verdicts(
         HealthVerdict(
             "critical" if offline else "ok",
             "Partitions without a leader",
-            f"{grouped(offline)} {_LASTING}",
+            f"{format_int(offline)} {_LASTING}",
             "critical above 0",
             PARTITIONS,
         ),
@@ -158,14 +158,14 @@ def partition_verdicts(
         HealthVerdict(
             "warning" if found.under else "ok",
             "Under-replicated partitions",
-            f"{grouped(found.under)} {_LASTING}{_reasons(found)}",
+            f"{format_int(found.under)} {_LASTING}{_reasons(found)}",
             "warning above 0",
             PARTITIONS,
         ),
         HealthVerdict(
             "warning" if found.with_gone else "ok",
             "Replicas on brokers that are not registered",
-            f"in {grouped(found.with_gone)} partitions {_LASTING}{ids_named(found.gone_ids)}",
+            f"in {format_int(found.with_gone)} partitions {_LASTING}{ids_named(found.gone_ids)}",
             "warning above 0",
             PARTITIONS,
         ),
@@ -179,7 +179,7 @@ def _distinct(ids: Column) -> Column:
 
 def _reasons(found: Row) -> str:
     reasons = [
-        f"{grouped(found[why])} {words.format(ids_listed(found[f'{why}_awaited']))}"
+        f"{format_int(found[why])} {words.format(ids_listed(found[f'{why}_awaited']))}"
         for why, words in _WHY.items()
         if found[why]
     ]
@@ -196,7 +196,7 @@ def _unclean_verdict(unclean: DataFrame, span: Span) -> HealthVerdict:
         F.max(at_ms).alias("last_ms"),
     ).first()
     assert found is not None
-    recent, whole = grouped(found.recent), grouped(found["count"])
+    recent, whole = format_int(found.recent), format_int(found["count"])
     last = ""
     if found["count"]:
         at = f"{utc(found.last_ms):%Y-%m-%dT%H:%M:%SZ}"

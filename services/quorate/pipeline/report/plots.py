@@ -9,8 +9,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.report.formatting import escaped, grouped
-from quorate.records.value_types import value
+from quorate.pipeline.report.formatting import escaped, format_int
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_PART: Final = 0.95 * WIDTH
 
 
-@value
+@value_type
 class Span:
     """The time span of a plot."""
 
@@ -51,7 +51,7 @@ class Span:
         return min(max((at - self.start).total_seconds() / whole, 0.0), 1.0) * WIDTH
 
 
-@value
+@value_type
 class Interval:
     """An interval in a lane; `kind` is `good`, `bad` or `plain`, `title` is the tooltip."""
 
@@ -61,7 +61,7 @@ class Interval:
     kind: str = "plain"
 
 
-@value
+@value_type
 class Lane:
     """A label and its intervals; later intervals are drawn above earlier ones."""
 
@@ -69,7 +69,7 @@ class Lane:
     marks: tuple[Interval, ...]
 
 
-@value
+@value_type
 class Bar:
     """A label, a value, and the value as text."""
 
@@ -112,7 +112,7 @@ def line(
         f' role="img" aria-label="{escaped(title)}"><path class="{kind}" d="{"".join(path)}"/>'
         f"{_grid(span, _HEIGHT, grid)}{_pointers(span, points, unit)}</svg>"
     )
-    levels = (f"{grouped(top)} {unit}".strip(), *([grouped(middle)] if middle else []), "0")
+    levels = (f"{format_int(top)} {unit}".strip(), *([format_int(middle)] if middle else []), "0")
     scale = "".join(f"<span>{escaped(level)}</span>" for level in levels)
     label = f'<span class="label scale">{scale}</span>'
     return _figure(title, f'<div class="row">{label}{drawing}</div>{_time_axis(span)}')
@@ -246,7 +246,7 @@ def _round_above(level: float) -> int:
 
 
 def _number(value: float) -> str:
-    return grouped(int(value)) if value == int(value) else f"{value:.2f}"
+    return format_int(int(value)) if value == int(value) else f"{value:.2f}"
 
 
 def _figure(title: str, inner: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs import health
-from quorate.pipeline.report.formatting import duration, grouped, share, size, told
+from quorate.pipeline.report.formatting import duration, format_int, format_value, share, size
 from quorate.pipeline.report.page import Amount, HealthVerdict, Section, Table
 from quorate.pipeline.report.plots import Bar, Interval, Lane, Span, bars, lanes
 from quorate.pipeline.report.top_rows import (
@@ -81,7 +81,7 @@ def elections_section(
         Bar(f"before epoch {row.epoch}", row.leaderless_ms, duration(row.leaderless_ms), kind)
         for row in without.rows
     ]
-    title = f"Longest times without a leader, at most{without.left_out}"
+    title = f"Longest times without a leader, at most{without.omitted_note}"
     counted = (
         "An idle leader of Kafka writes a NoOpRecord twice a second, so that is close."
         if has_noops
@@ -92,7 +92,7 @@ def elections_section(
         "Each epoch has one leader. Before it no controller led, for at most the time from the last"
         f" record of the epoch before to its own first one. {counted}",
         (
-            lanes(f"Epochs by their leader{longest.left_out}", span, shown),
+            lanes(f"Epochs by their leader{longest.omitted_note}", span, shown),
             *([bars(title, pauses, () if has_noops else _IDLE)] if pauses else ()),
         ),
         (_newest_epochs(elections, commands),),
@@ -174,7 +174,7 @@ def health_verdicts(table: DataFrame) -> list[HealthVerdict]:
         HealthVerdict(
             "warning" if row.verdict == "warn" else row.verdict,
             _TITLES.get(row.metric, row.metric),
-            row.what if row.value is None else f"{told(_whole(row.value))}: {row.what}",
+            row.what if row.value is None else f"{format_value(_whole(row.value))}: {row.what}",
             threshold_words(row.metric),
             _SECTIONS.get(row.metric, ""),
             row.metric,
@@ -189,12 +189,12 @@ def threshold_words(metric: str) -> str:
     threshold = health.THRESHOLDS.get(metric)
     if threshold is None:
         return ""
-    bound = grouped(int(threshold))
+    bound = format_int(int(threshold))
     if metric in health.CRITICAL_AT_ONCE:
         return f"critical above {bound}"
     if metric in health.NEVER_CRITICAL:
         return f"warning above {bound}"
-    worse = grouped(int(health.CRITICAL_FACTOR * threshold))
+    worse = format_int(int(health.CRITICAL_FACTOR * threshold))
     return f"warning above {bound}, critical above {worse}"
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.health import RECENT_MS
-from quorate.pipeline.report.formatting import grouped
-from quorate.records.value_types import value
+from quorate.pipeline.report.formatting import format_int
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -22,24 +22,24 @@ RECENT: Final = timedelta(milliseconds=RECENT_MS)
 """The time before a log's end that determines verdicts on events, which would never expire."""
 
 
-@value
-class Shown:
+@value_type
+class TopRows:
     """The first rows of a table in some order, and its total number of rows."""
 
     rows: list[Row]
     row_count: int
 
     @property
-    def left_out(self) -> str:
+    def omitted_note(self) -> str:
         """The plot's note about the rows that are not in it."""
         more = self.row_count - len(self.rows)
-        return f" ({grouped(more)} shorter ones are left out)" if more else ""
+        return f" ({format_int(more)} shorter ones are left out)" if more else ""
 
 
-def top(table: DataFrame, count: int, *order: Column | str) -> Shown:
+def top(table: DataFrame, count: int, *order: Column | str) -> TopRows:
     """The first `count` rows in that order; ties are sorted by all columns, as with --order-by."""
     rows = table.orderBy(*order, *table.columns).limit(count).collect()
-    return Shown(rows, len(rows) if len(rows) < count else table.count())
+    return TopRows(rows, len(rows) if len(rows) < count else table.count())
 
 
 def in_millis(table: DataFrame) -> DataFrame:

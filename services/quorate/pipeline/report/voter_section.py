@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.health import DIVERGENCE, LAG, THRESHOLDS
-from quorate.pipeline.report.formatting import grouped
+from quorate.pipeline.report.formatting import format_int
 from quorate.pipeline.report.page import HealthVerdict, Section, Table
 from quorate.pipeline.report.plots import Bar, bars
 from quorate.pipeline.report.sections import VOTERS, threshold_words
@@ -79,7 +79,7 @@ def voter_verdict(divergence: DataFrame) -> HealthVerdict:
         status = "critical" if first.breaks_log_matching else "ok"
         words = (
             f"nodes {first.node_id} and {first.other_id} part at offset"
-            f" {grouped(first.first_offset)}"
+            f" {format_int(first.first_offset)}"
         )
         words += (
             ", below an epoch that both have: one of them lost or changed what was committed"
@@ -106,7 +106,7 @@ def _divergence(divergence: DataFrame, commands: LogCommands) -> Table:
         tuple(
             (
                 f"{row.node_id} and {row.other_id}",
-                "nowhere" if row.first_offset is None else grouped(row.first_offset),
+                "nowhere" if row.first_offset is None else format_int(row.first_offset),
                 None if row.first_offset is None else f"{row.epoch} and {row.other_epoch}",
                 row.common_count,
                 row.differing_count,
@@ -125,4 +125,4 @@ def _lag_kind(lag: int) -> str:
 
 
 def _records(count: int) -> str:
-    return f"{grouped(count)} record{'' if count == 1 else 's'}"
+    return f"{format_int(count)} record{'' if count == 1 else 's'}"

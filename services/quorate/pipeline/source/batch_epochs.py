@@ -20,7 +20,7 @@ from quorate.raft.replication.batch_validation import begins_epoch
 from quorate.records.batch import CorruptBatchError
 from quorate.records.codec.schema import SchemaError
 from quorate.records.control import control_records
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem, parent
@@ -34,7 +34,7 @@ _NEIGHBOUR_BYTES: Final = 64 * 1024
 _START_OF: Final = itemgetter(1)
 
 
-@value
+@value_type
 class EpochFault:
     """A contradiction in a batch's epoch; `epoch` is the correct one if that is certain."""
 

@@ -36,7 +36,7 @@ from quorate.pipeline.source.options import (
     gone_error,
 )
 from quorate.pipeline.source.splits import NO_END, log_splits
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.splits import Split
 
 
-@value
+@value_type
 class ReadingPlan:
     """The parts to read, and the damage found, each with the node id of its directory."""
 

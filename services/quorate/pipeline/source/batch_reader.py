@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 
 from quorate.pipeline.source.batch_plan import plan_batch
 from quorate.pipeline.source.damage import Damage, check_read
-from quorate.pipeline.source.splits import NO_END, packed
+from quorate.pipeline.source.splits import NO_END, pack_splits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -80,7 +80,7 @@ class KraftReader(DataSourceReader):
         plan = plan_batch(self.options)
         wanted = [narrow for split in plan.splits if (narrow := self._narrowed(split)) is not None]
         parts: list[InputPartition] = []
-        parts += map(SplitPartition, packed(wanted, self.options.split_bytes))
+        parts += map(SplitPartition, pack_splits(wanted, self.options.split_bytes))
         if plan.damages or not parts:
             parts.append(DamagePartition(plan.damages))
         return parts

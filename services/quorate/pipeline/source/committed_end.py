@@ -16,7 +16,7 @@ from quorate.pipeline.source.coverage import Span, covered_from
 from quorate.pipeline.source.directories import log_start
 from quorate.pipeline.source.record_epochs import recorded_epochs
 from quorate.records.ids import Epoch
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import EpochStart
 
 
-@value
+@value_type
 class SharedLog:
     """One log up to `end`, and the offsets that each directory has, by its number.
 
@@ -76,7 +76,7 @@ class SharedLog:
         return Epoch(self.epochs[voter][index][0]) if index >= 0 else None
 
 
-@value
+@value_type
 class _VoterLog:
     """A log's end and epochs; `epoch_before` is the last epoch of a snapshot at its start.
 

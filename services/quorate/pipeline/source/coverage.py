@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@value
+@value_type
 class Span:
     """Offsets from `begin` up to, not including, `end`, of the log of one voter.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@value
+@value_type
 class Damage:
     """Bytes that cannot be read as records, or that are missing.
 
@@ -47,7 +47,7 @@ class Damage:
         return f"{self.file}: byte {self.position}: {self.error}"
 
 
-def words_of(error: Exception) -> str:
+def describe_os_error(error: Exception) -> str:
     """Describe why a file or directory cannot be read, with the remedy for missing permission."""
     said = (error.strerror if isinstance(error, OSError) else None) or str(error)
     if isinstance(error, PermissionError):

@@ -15,11 +15,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.partitions.partition import UNASSIGNED_DIR
-from quorate.pipeline.source.damage import Damage, words_of
+from quorate.pipeline.source.damage import Damage, describe_os_error
 from quorate.pipeline.source.options import OptionError
 from quorate.records.batch import HEADER_BYTES, CorruptBatchError, check_batch, read_header
 from quorate.records.control import SnapshotFooter, SnapshotHeader, control_records
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem
@@ -39,7 +39,7 @@ _PATTERN: Final = re.compile(r"[*?\[{]")
 _ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
-@value
+@value_type
 class LogFile:
     """A segment: its path, the offset in its name, and its size when it was listed."""
 
@@ -48,7 +48,7 @@ class LogFile:
     size_bytes: int
 
 
-@value
+@value_type
 class SnapshotFile:
     """A snapshot with a footer, so its end is present."""
 
@@ -126,7 +126,7 @@ def find_directory(path: str, before: Mapping[str, Directory] | None = None) -> 
             path = f"{path}/{layout.LOG_DIR}"
             listing, names = _listing(path), fs.list_dir(path)
     except (OSError, StorageError) as error:
-        said = f"{words_of(error)}{_pattern_hint(path)}"
+        said = f"{describe_os_error(error)}{_pattern_hint(path)}"
         raise OptionError(f"path: {path} cannot be listed: {said}") from error
     _refuse_other_partition(fs, path, names)
     found = Directory(path, node_id=None, listing=listing)
@@ -234,7 +234,7 @@ def _take(fs: OsFileSystem, found: Directory, name: str) -> None:
     except (OSError, StorageError) as error:
         # A log in use may delete files between the listing and this call.
         if os.path.lexists(path):
-            reason = f"cannot be opened: {words_of(error)}"
+            reason = f"cannot be opened: {describe_os_error(error)}"
             found.damages.append(Damage(reason, path, 0, 0, base, is_unread=True))
         return
     try:
@@ -250,7 +250,7 @@ def _take(fs: OsFileSystem, found: Directory, name: str) -> None:
             reason = "half-written: a snapshot without a footer, so its end is missing"
             found.damages.append(Damage(reason, path, size_bytes, 0))
     except OSError as error:
-        reason = f"cannot be read: {words_of(error)}"
+        reason = f"cannot be read: {describe_os_error(error)}"
         found.damages.append(Damage(reason, path, 0, 0, base, is_unread=True))
     finally:
         file.close()
@@ -282,7 +282,7 @@ def _take_node_id(fs: OsFileSystem, found: Directory) -> None:
             continue
         except OSError as error:
             # Two directories of unknown nodes would count as one log.
-            reason = f"whose directory this is cannot be read: {words_of(error)}"
+            reason = f"whose directory this is cannot be read: {describe_os_error(error)}"
             found.damages.append(Damage(reason, path, 0, 0, is_unread=True))
             continue
         if meta is not None:

@@ -71,15 +71,15 @@ class FollowedLog(Protocol):
         """The snapshot to read first, and the first offset after it."""
         ...
 
-    def ends(self) -> tuple[int, int]:
+    def offsets(self) -> tuple[int, int]:
         """Refresh the log; returns the first existing offset and the end of the readable ones."""
         ...
 
-    def snapshot_for_lost(self) -> tuple[str | None, int]:
+    def snapshot_for_deleted(self) -> tuple[str | None, int]:
         """The snapshot that replaces deleted records, and the first offset after it."""
         ...
 
-    def parts(
+    def partitions(
         self, snapshot: str | None, low: int, high: int
     ) -> tuple[Sequence[Split], Sequence[LiveRange]]:
         """The tasks for a snapshot and for the offsets from `low` up to `high`."""
@@ -149,14 +149,14 @@ class DirectoryLog:
             check_read([lost])
         _log.warning("path: %s", lost)
 
-    def ends(self) -> tuple[int, int]:
+    def offsets(self) -> tuple[int, int]:
         log = self._look()
         return log.start()[1], log.end
 
-    def snapshot_for_lost(self) -> tuple[str | None, int]:
+    def snapshot_for_deleted(self) -> tuple[str | None, int]:
         return _named_file(self._look().start())
 
-    def parts(
+    def partitions(
         self, snapshot: str | None, low: int, high: int
     ) -> tuple[Sequence[Split], Sequence[LiveRange]]:
         log = self._look()
@@ -272,15 +272,15 @@ class QuorumLog:
             case _:
                 return _named(*beginning(self._options, ends))
 
-    def ends(self) -> tuple[int, int]:
+    def offsets(self) -> tuple[int, int]:
         ends = self._look()
         return ends.start, ends.end
 
-    def snapshot_for_lost(self) -> tuple[str | None, int]:
+    def snapshot_for_deleted(self) -> tuple[str | None, int]:
         snapshot_id = self._look().snapshot_id
         return _named(snapshot_id, 0 if snapshot_id is None else snapshot_id.offset)
 
-    def parts(
+    def partitions(
         self, snapshot: str | None, low: int, high: int
     ) -> tuple[Sequence[Split], Sequence[LiveRange]]:
         ranges = [] if snapshot is None else [snapshot_range(snapshot_of(snapshot))]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from quorate.pipeline.source.arrow_schema import arrow_schema
 from quorate.pipeline.source.damage import Damage, DamageError
 from quorate.pipeline.source.row_reader import RowReader, damage_row
-from quorate.pipeline.source.vector_reader import VectorReader, buffer_of, unfit_batches
+from quorate.pipeline.source.vector_reader import VectorReader, buffer_of, undecodable_batches
 from quorate.records.batch import CorruptBatchError
 from quorate.records.codec.schema import SchemaError
 from quorate.storage.log.run_scanner import batches_of
@@ -86,7 +86,7 @@ class FrameBuilder:
     def _decode(self, split: Split, run: BatchRun) -> Iterator[pa.RecordBatch]:
         try:
             buffer = buffer_of(split, run)
-            is_unfit = unfit_batches(buffer)
+            is_unfit = undecodable_batches(buffer)
             if is_unfit.any():
                 yield from self._add_rows(split, run.part(is_unfit))
                 run = run.part(~is_unfit)

@@ -25,7 +25,7 @@ from quorate.pipeline.source.time_search import (
 )
 from quorate.records.batch import CorruptBatchError, iter_batches, read_header
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.properties import ConfigError, Settings
 from quorate.settings.property_files import read_properties
@@ -52,7 +52,7 @@ class QuorumError(RuntimeError):
     """The quorum did not respond in time, or rejected the request; the message has the details."""
 
 
-@value
+@value_type
 class LogEnds:
     """The range of a quorum's log: records from `start` up to, not including, `end`.
 
@@ -192,7 +192,7 @@ class LiveLog:
             raise QuorumError(f"bootstrap.servers: {error}") from error
 
 
-@value
+@value_type
 class _TimedQuorum:
     """A live log as the input of a time search; marks are offsets."""
 

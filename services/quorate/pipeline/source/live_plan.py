@@ -17,7 +17,7 @@ from quorate.pipeline.source.options import (
     gone_error,
 )
 from quorate.pipeline.source.splits import Split
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage.layout import checkpoint_name
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ QUORUMS_LOG: Final = "the quorum's log"
 """The name of the log in messages."""
 
 
-@value
+@value_type
 class LiveRange:
     """Records from `low` up to, not including, `high`; or a snapshot, at its last offset.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from quorate.pipeline.source.damage import Damage, words_of
+from quorate.pipeline.source.damage import Damage, describe_os_error
 from quorate.pipeline.source.record_epochs import LogEpochs
 from quorate.pipeline.source.splits import batch_from, boundaries, whole_batch_at
 from quorate.pipeline.source.time_search import (
@@ -24,10 +24,10 @@ from quorate.pipeline.source.time_search import (
     sides_of,
     stretches,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem
-from quorate.storage.log.batch_scanner import salvage_batches
+from quorate.storage.log.batch_scanner import resync_batches
 from quorate.storage.log.run_scanner import salvage_runs
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _STEP_BYTES: Final = 1024 * 1024
 SHORT_BYTES: Final = 32 * 1024 * 1024
 
 
-@value
+@value_type
 class _Place:
     """A valid batch in the last segment of a log, and the file's state at that time."""
 
@@ -174,7 +174,7 @@ def _begin_of(directory: Directory, segment: LogFile) -> Mark:
     return Mark(0, segment.base_offset, header)
 
 
-@value
+@value_type
 class _TimedSegment:
     """A segment as the input of a time search; marks are positions in its file."""
 
@@ -237,7 +237,7 @@ def _batches_from(
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Yield position and header of each valid batch from `position` on."""
     with _noting(directory, segment), closing(OsFileSystem().open(segment.path)) as file:
-        for batch in salvage_batches(file, segment.size_bytes, position):
+        for batch in resync_batches(file, segment.size_bytes, position):
             yield batch.position, batch.header
 
 
@@ -247,7 +247,7 @@ def _noting(directory: Directory, segment: LogFile) -> Iterator[None]:
     try:
         yield
     except (OSError, StorageError) as error:
-        reason = f"cannot be read: {words_of(error)}"
+        reason = f"cannot be read: {describe_os_error(error)}"
         damage = Damage(
             reason, segment.path, 0, segment.size_bytes, segment.base_offset, is_unread=True
         )

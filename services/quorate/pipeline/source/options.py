@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.frame_schema import COLUMNS, TIME_MAX_MS, TYPED
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +75,7 @@ class OptionError(ValueError):
     """An invalid option of the source; the message names it and the valid values."""
 
 
-@value
+@value_type
 class AtOffset:
     """A position in the log: the record with this offset, or the next one."""
 
@@ -85,7 +85,7 @@ class AtOffset:
         return str(self.offset)
 
 
-@value
+@value_type
 class AtTime:
     """A position in the log: the first record with this timestamp or a later one."""
 
@@ -96,7 +96,7 @@ class AtTime:
         return moment.isoformat().replace("+00:00", "Z")
 
 
-@value
+@value_type
 class SnapshotAt:
     """The newest intact snapshot that ends at or below a position."""
 
@@ -106,7 +106,7 @@ class SnapshotAt:
         return f"snapshot@{self.place}"
 
 
-@value
+@value_type
 class Options:
     """The options of a reader.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.source.damage import Damage, words_of
+from quorate.pipeline.source.damage import Damage, describe_os_error
 from quorate.pipeline.source.splits import boundaries
 from quorate.raft.messages import EpochStart
 from quorate.records.ids import Epoch, Offset
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem
-from quorate.storage.log.batch_scanner import salvage_batches
+from quorate.storage.log.batch_scanner import resync_batches
 from quorate.storage.log.leader_epoch_checkpoint import read_epochs
 
 if TYPE_CHECKING:
@@ -60,7 +60,10 @@ def recorded_epochs(directory: Directory, *, is_needed: bool = True) -> tuple[Ep
     try:
         return read_epochs(OsFileSystem(), path) or ()
     except (OSError, StorageError) as error:
-        reason = f"the log's epochs cannot be read, those of batches have to do: {words_of(error)}"
+        reason = (
+            "the log's epochs cannot be read, those of batches have to do: "
+            f"{describe_os_error(error)}"
+        )
         directory.damages.append(Damage(reason, path, 0, 0, is_unread=is_needed))
     return ()
 
@@ -72,7 +75,7 @@ def _epoch_starts(segment: LogFile) -> list[EpochStart]:
     starts another one.
     """
     with suppress(OSError, StorageError), closing(OsFileSystem().open(segment.path)) as file:
-        headers = [batch.header for batch in salvage_batches(file, segment.size_bytes, 0)]
+        headers = [batch.header for batch in resync_batches(file, segment.size_bytes, 0)]
         return [
             EpochStart(Epoch(header.epoch), Offset(header.base_offset))
             for before, header, behind in zip(
@@ -119,7 +122,7 @@ class RecordEpochs:
 
     def _from(self, segment: LogFile, position: int, end: int, wanted: int) -> Epoch | None:
         with closing(OsFileSystem().open(segment.path)) as file:
-            batches = salvage_batches(file, min(end, segment.size_bytes), position)
+            batches = resync_batches(file, min(end, segment.size_bytes), position)
             before = None
             for batch in batches:
                 header = batch.header

@@ -67,7 +67,7 @@ class RowReader:
         try:
             for run in read_runs(batch.buffer, batch.at, header):
                 for record in run:
-                    if split.wants(record.offset, record.offset):
+                    if split.overlaps(record.offset, record.offset):
                         yield self._row(record, header, split, batch.position)
         except CorruptBatchError as error:
             broken = Damage(

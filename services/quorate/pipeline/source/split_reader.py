@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from quorate.pipeline.source.batch_epochs import BatchEpochs
-from quorate.pipeline.source.damage import Damage, words_of
+from quorate.pipeline.source.damage import Damage, describe_os_error
 from quorate.pipeline.source.splits import offset_behind
 from quorate.records.batch import CorruptBatchError
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem, parent
-from quorate.storage.log.batch_scanner import salvage_batches
+from quorate.storage.log.batch_scanner import resync_batches
 from quorate.storage.log.run_scanner import batches_of, scan_runs
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def read_split(split: Split) -> Iterator[BatchRun | Damage]:
 
 
 def _unreadable(split: Split, position: int, error: Exception) -> Damage:
-    reason = f"cannot be read: {words_of(error)}"
+    reason = f"cannot be read: {describe_os_error(error)}"
     if isinstance(error, FileNotFoundError) and split.snapshot_offset is None:
         begin = _first_segment(parent(split.path))
         if begin is not None and begin > (split.first_offset or 0):
@@ -271,7 +271,7 @@ class _SplitReader:
     def skip(self, error: CorruptBatchError) -> Iterator[Damage]:
         """Continue after invalid bytes, and report the lost offsets."""
         self.position = error.position
-        found = next(salvage_batches(self.file, self.split.end, self.position + 1), None)
+        found = next(resync_batches(self.file, self.split.end, self.position + 1), None)
         behind = self.split.end if found is None else found.position
         if self.split.elsewhere and found is not None:
             # The following batch determines the lost offsets, once its own offset is confirmed.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.directories import header_at
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES, CorruptBatchError, check_batch
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import OsFileSystem
 
@@ -34,7 +34,7 @@ _LENGTH_END: Final = 12
 _START_OF: Final = itemgetter(1)
 
 
-@value
+@value_type
 class Split:
     """Bytes `start` to `end` of a file, which are complete batches unless damaged.
 
@@ -60,7 +60,7 @@ class Split:
     epochs: tuple[tuple[int, int], ...] = ()
     checkpoint: tuple[tuple[int, int], ...] = ()
 
-    def wants(self, first: int, last: int) -> bool:
+    def overlaps(self, first: int, last: int) -> bool:
         """True if any of these offsets of the file is wanted."""
         return self.snapshot_offset is not None or (last >= self.low and first < self.high)
 
@@ -191,7 +191,7 @@ def offset_behind(file: File, position: int, end: int, next_offset: int | None) 
         return None
 
 
-def packed(splits: Iterable[Split], split_bytes: int) -> list[list[Split]]:
+def pack_splits(splits: Iterable[Split], split_bytes: int) -> list[list[Split]]:
     """Group neighbours up to `split_bytes`, because a task per tiny file costs more."""
     packs: list[list[Split]] = []
     size_bytes = 0

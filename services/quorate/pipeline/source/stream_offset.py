@@ -13,7 +13,7 @@ import json
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ class CheckpointError(RuntimeError):
     """The checkpoint of a stream has an offset that this release cannot read."""
 
 
-@value
+@value_type
 class StreamOffset:
     """A position of a stream; snapshots are named as `516-1`: end offset and epoch."""
 

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
 from quorate.pipeline.source.batch_reader import LivePartition, SplitPartition, read_partition
 from quorate.pipeline.source.followed_log import DirectoryLog, QuorumLog
 from quorate.pipeline.source.options import OptionError, SnapshotAt
-from quorate.pipeline.source.splits import packed
+from quorate.pipeline.source.splits import pack_splits
 from quorate.pipeline.source.stream_offset import StreamOffset, read_offset
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises CheckpointError, OtherClusterError and DataLossError.
         """
         place = read_offset(start)
-        first, end = self.log.ends()
+        first, end = self.log.offsets()
         self._check(place)
         offset = place.offset
         through: str | None = None
@@ -140,7 +140,7 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"{began}; set failOnDataLoss to false to go on from the snapshot that stands for "
                 "them, or give the query a new checkpoint"
             )
-        return self.log.snapshot_for_lost()
+        return self.log.snapshot_for_deleted()
 
     def reportLatestOffset(self) -> Json | None:
         """The log's end, for the progress of the query."""
@@ -148,7 +148,7 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Make the current end of the log the end of this run."""
-        self._target = self.log.ends()[1]
+        self._target = self.log.offsets()[1]
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """The tasks of one batch. Raises what `latestOffset` does."""
@@ -159,8 +159,8 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         snapshot = behind.through or (begin.snapshot if start != end else None)
         if behind.through is not None:
             low = int(behind.through.partition("-")[0])
-        splits, ranges = self.log.parts(snapshot, low, behind.offset)
-        packs = packed(splits, self.options.split_bytes)
+        splits, ranges = self.log.partitions(snapshot, low, behind.offset)
+        packs = pack_splits(splits, self.options.split_bytes)
         return [*map(SplitPartition, packs), *map(LivePartition, ranges)]
 
     def stop(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from quorate.pipeline.source.options import START
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 
-@value
+@value_type
 class TimePlace:
     """The range of offsets for a time; both are equal unless times go back there.
 
@@ -55,7 +55,7 @@ class TimePlace:
         return self.of(option)
 
 
-@value
+@value_type
 class Stretch:
     """Batches from offset `begin` up to, not including, `end`, all late or all early.
 
@@ -69,7 +69,7 @@ class Stretch:
     at: int
 
 
-@value
+@value_type
 class Sides:
     """The early and late side of a time in a part of a log; None for a side without a batch.
 
@@ -83,7 +83,7 @@ class Sides:
     behind: int | None = None
 
 
-@value
+@value_type
 class Mark:
     """A position in a log at which a batch starts, with the batch's offset and header.
 

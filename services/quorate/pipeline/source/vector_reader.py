@@ -22,10 +22,10 @@ from quorate.pipeline.source.json_columns import json_strings
 from quorate.pipeline.source.row_reader import payload_of, type_name
 from quorate.pipeline.source.struct_columns import struct_array
 from quorate.records.codec.schema import schema_of
-from quorate.records.columnar.positions import record_places, rows_at
-from quorate.records.columnar.reader import read_columns
+from quorate.records.columnar.positions import record_positions, rows_at
+from quorate.records.columnar.reader import decode_columns
 from quorate.records.metadata import RECORD_TYPES
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
     from quorate.records.columnar.batch_run import BatchRun
-    from quorate.records.columnar.positions import Places
+    from quorate.records.columnar.positions import RecordPositions
 
     Index = NDArray[np.intp]
 
@@ -56,27 +56,27 @@ _HAS_VERSION: Final = np.array(
 _COLUMNS_FROM: Final = 8
 
 
-@value
+@value_type
 class Buffer:
     """Batches in one buffer, and the positions of their records."""
 
     split: Split
     run: BatchRun
     octets: NDArray[np.uint8]
-    places: Places
+    record_positions: RecordPositions
 
 
 def buffer_of(split: Split, run: BatchRun) -> Buffer:
     """Locate the records of data batches that share a buffer. Raises CorruptBatchError."""
-    return Buffer(split, run, np.frombuffer(run.buffer, np.uint8), record_places(run))
+    return Buffer(split, run, np.frombuffer(run.buffer, np.uint8), record_positions(run))
 
 
-def unfit_batches(buffer: Buffer) -> NDArray[np.bool_]:
+def undecodable_batches(buffer: Buffer) -> NDArray[np.bool_]:
     """True for each batch with a record that does not start as records of a metadata log do.
 
     This includes a record of an unknown version, which must be reported separately.
     """
-    places, octets = buffer.places, buffer.octets
+    places, octets = buffer.record_positions, buffer.octets
     is_fit = places.is_plain & (places.value_size >= _FRAME_BYTES)
     at = np.where(is_fit, places.value_at, 0)
     is_fit &= (octets[at] == 1) & (octets[at + 1] < _ONE_BYTE) & (octets[at + 2] < _ONE_BYTE)
@@ -97,7 +97,7 @@ class VectorReader:
 
     def batches(self, buffer: Buffer) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a buffer. Raises SchemaError if a record cannot be decoded."""
-        places = buffer.places
+        places = buffer.record_positions
         octets = buffer.octets
         api_keys = octets[places.value_at + 1]
         chosen = self._chosen(buffer)
@@ -116,7 +116,7 @@ class VectorReader:
 
     def _chosen(self, buffer: Buffer) -> Index:
         """The wanted records."""
-        split, places = buffer.split, buffer.places
+        split, places = buffer.split, buffer.record_positions
         chosen = np.arange(len(places.batch))
         if split.snapshot_offset is None:
             offsets = buffer.run.field("base_offset")[places.batch] + places.offset_delta
@@ -150,7 +150,7 @@ def _api_key(name: str) -> int:
 
 def _typed(buffer: Buffer, index: Index, name: str) -> tuple[Index, pa.Array]:
     """The records of one type in the order of their column, and that column."""
-    places, octets, shape = buffer.places, buffer.octets, TYPED[name]
+    places, octets, shape = buffer.record_positions, buffer.octets, TYPED[name]
     schema = schema_of(shape)
     versions = octets[places.value_at[index] + 2].astype(np.int64)
     kinds = versions << 32 | places.value_size[index]
@@ -159,7 +159,7 @@ def _typed(buffer: Buffer, index: Index, name: str) -> tuple[Index, pa.Array]:
         part = index[kinds == kind]
         version, size = int(kind) >> 32, int(kind) & 0xFFFFFFFF
         rows = rows_at(octets, places.value_at[part], size)
-        for within, columns in read_columns(shape, version, rows[:, _FRAME_BYTES:]):
+        for within, columns in decode_columns(shape, version, rows[:, _FRAME_BYTES:]):
             order.append(part[within])
             arrays.append(struct_array(columns, schema.body, len(within)))
     return np.concatenate(order), arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
@@ -167,7 +167,7 @@ def _typed(buffer: Buffer, index: Index, name: str) -> tuple[Index, pa.Array]:
 
 def _payloads(buffer: Buffer, index: Index, wanted: tuple[str, ...] | None) -> pa.StringArray:
     """The JSON of records of the wanted types (None: all); null for other records."""
-    places, octets = buffer.places, buffer.octets
+    places, octets = buffer.record_positions, buffer.octets
     at, size = places.value_at[index], places.value_size[index]
     api_keys, versions = octets[at + 1].astype(np.int64), octets[at + 2].astype(np.int64)
     kinds = api_keys << 40 | versions << 32 | size
@@ -187,7 +187,7 @@ def _payloads(buffer: Buffer, index: Index, wanted: tuple[str, ...] | None) -> p
             continue
         rows = rows_at(octets, at[part], kind & 0xFFFFFFFF)
         version = kind >> 32 & 0xFF
-        for within, columns in read_columns(shape, version, rows[:, _FRAME_BYTES:]):
+        for within, columns in decode_columns(shape, version, rows[:, _FRAME_BYTES:]):
             texts = json_strings(columns, schema_of(shape).body, version, len(within))
             placed.append(part[within])
             if texts.null_count:
@@ -212,8 +212,8 @@ class _PlainColumns:
         self.buffer = buffer
         self.index = index
         self.payload_types = payload_types
-        self.batch = buffer.places.batch[index]
-        self.value_at = buffer.places.value_at[index]
+        self.batch = buffer.record_positions.batch[index]
+        self.value_at = buffer.record_positions.value_at[index]
 
     def column(self, name: str, wanted: pa.DataType) -> pa.Array:
         count = len(self.index)
@@ -222,7 +222,7 @@ class _PlainColumns:
             case "offset" if split.snapshot_offset is not None:
                 return _repeated(split.snapshot_offset, wanted, count)
             case "offset":
-                deltas = self.buffer.places.offset_delta[self.index]
+                deltas = self.buffer.record_positions.offset_delta[self.index]
                 return pa.array(self.of_batch("base_offset") + deltas, wanted)
             case "leader_epoch":
                 return pa.array(self.of_batch("epoch").astype(np.int32), wanted)
@@ -230,7 +230,7 @@ class _PlainColumns:
                 # Both are clipped before the addition, so that it does not overflow.
                 width = TIME_MAX_MS - TIME_MIN_MS
                 base = np.clip(self.of_batch("base_timestamp_ms"), TIME_MIN_MS, TIME_MAX_MS)
-                deltas = self.buffer.places.timestamp_delta_ms[self.index]
+                deltas = self.buffer.record_positions.timestamp_delta_ms[self.index]
                 times = np.clip(base + np.clip(deltas, -width, width), TIME_MIN_MS, TIME_MAX_MS)
                 return pa.array(times * 1000, pa.int64()).view(wanted)
             case "batch_base_offset":
@@ -268,7 +268,7 @@ class _PlainColumns:
         at = self.value_at[order]
         bounds = np.empty(2 * len(at), np.int32)
         bounds[::2] = at
-        bounds[1::2] = at + self.buffer.places.value_size[self.index][order]
+        bounds[1::2] = at + self.buffer.record_positions.value_size[self.index][order]
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(self.buffer.run.buffer)]
         spans = pa.Array.from_buffers(wanted, len(bounds) - 1, buffers)
         place = np.empty(len(at), np.int64)

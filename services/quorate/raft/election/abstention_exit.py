@@ -19,67 +19,69 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.api import VoteAgain
-from quorate.raft.election.epoch_guard import REFUSED_OUTRIGHT
+from quorate.raft.api import EndAbstention
+from quorate.raft.election.epoch_guard import TOP_LEVEL_ERRORS
 from quorate.raft.messages import FetchResponse
-from quorate.raft.request_manager import CallKind
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.request_manager import RequestKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.ids import UNKNOWN_OFFSET
 
 if TYPE_CHECKING:
-    from quorate.raft.api import CallFailure
+    from quorate.raft.api import RequestFailure
     from quorate.raft.messages import PeerResponse
     from quorate.raft.replica import Replica
-    from quorate.raft.request_manager import Call
+    from quorate.raft.request_manager import InFlightRequest
     from quorate.records.ids import NodeId, Offset, ReplicaKey
 
 
-def unheard(replica: Replica) -> list[NodeId]:
+def voters_not_heard(replica: Replica) -> list[NodeId]:
     """The voters whose epochs this one must still learn before a leader may count it."""
     abstention = replica.abstention
     return abstention.unheard(replica.key, replica.voters) if abstention.is_on else []
 
 
-def name(replica: Replica) -> ReplicaKey | None:
+def fetch_identity(replica: Replica) -> ReplicaKey | None:
     """The replica key under which it fetches; None as long as no leader may count it."""
-    return None if unheard(replica) else replica.key
+    return None if voters_not_heard(replica) else replica.key
 
 
-class Abstaining:
+class AbstentionExit:
     """Ends the abstention of one replica."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
 
-    def hear(self, call: Call, response: PeerResponse | CallFailure) -> None:
+    def on_response(
+        self, in_flight_request: InFlightRequest, response: PeerResponse | RequestFailure
+    ) -> None:
         """Record that a response to a request of this process was handled: that epoch is known.
 
         A voter whose epoch was rejected does not count.
         """
         r = self.r
-        if not isinstance(response, FetchResponse) or response.error in REFUSED_OUTRIGHT:
+        if not isinstance(response, FetchResponse) or response.error in TOP_LEVEL_ERRORS:
             return
         if response.leader.epoch > r.epoch:
             return
-        if call.to not in unheard(r):
+        if in_flight_request.to not in voters_not_heard(r):
             return
-        r.abstention.heard.add(call.to)
-        if not unheard(r):
+        r.abstention.heard.add(in_flight_request.to)
+        if not voters_not_heard(r):
             # The high watermark of a fetch without a replica id may not cover records that
             # depend on this voter.
-            r.calls.abandon(CallKind.FETCH)
+            r.request_manager.abandon(RequestKind.FETCH)
 
-    def told(self, high_watermark: Offset) -> None:
+    def on_high_watermark(self, high_watermark: Offset) -> None:
         """Record the high watermark of the leader's response to a fetch of this voter."""
         r = self.r
-        if not r.abstains or high_watermark == UNKNOWN_OFFSET or unheard(r):
+        if not r.abstains or high_watermark == UNKNOWN_OFFSET or voters_not_heard(r):
             return
         goal = r.abstention.goal
         if goal is None or goal[0] != r.epoch:
             r.abstention.goal = (r.epoch, high_watermark)
-        self.check()
+        self.check_exit()
 
-    def check(self) -> None:
+    def check_exit(self) -> None:
         """Vote again if the log on this disk reaches the goal; called when it may have grown."""
         r = self.r
         goal = r.abstention.goal
@@ -87,5 +89,5 @@ class Abstaining:
             return
         r.abstention.is_on = False
         text = f"votes again: its log has all that was committed up to {goal[1]} in epoch {goal[0]}"
-        r.out.note(NoteKind.VOTES_AGAIN, text, offset=goal[1])
-        r.out.emit(VoteAgain())
+        r.out.note(TraceEventKind.VOTES_AGAIN, text, offset=goal[1])
+        r.out.emit(EndAbstention())

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.api import CallFailure
-from quorate.raft.election.pre_vote_leases import ASK_SHARE, PROMISE_SHARE, TURN_SHARE
+from quorate.raft.api import RequestFailure
+from quorate.raft.election.pre_vote_leases import LEASE_MAX_SHARE, LEASE_SHARE, RENEWAL_SHARE
 from quorate.raft.messages import VoteRequest, VoteResponse
-from quorate.raft.request_manager import Call, CallKind
+from quorate.raft.request_manager import InFlightRequest, RequestKind
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
-from quorate.raft.trace_events import Cause, NoteKind
-from quorate.raft.voter_addresses import NOT_THE_ONE
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
+from quorate.raft.voter_addresses import WRONG_NODE_ERRORS
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
 
 if TYPE_CHECKING:
-    from quorate.raft.election.failure_detector import Suspecting
-    from quorate.raft.election.leader_updates import Learning
-    from quorate.raft.election.pre_vote_leases import Promises
-    from quorate.raft.election.transitions import Becoming
+    from quorate.raft.election.failure_detector import LeaderFailureDetector
+    from quorate.raft.election.leader_updates import LeaderUpdates
+    from quorate.raft.election.pre_vote_leases import PreVoteLeases
+    from quorate.raft.election.transitions import RoleTransitions
     from quorate.raft.replica import Replica
 
 # Minimum delay before a lost round is repeated, as a fraction of the election timeout.
@@ -34,26 +34,26 @@ REPEAT_SHARE: Final = 4
 _NOMINEES: Final = (Prospective, Candidate)
 
 
-class Elections:
+class Campaign:
     """Vote and pre-vote rounds of one replica."""
 
     def __init__(
         self,
         replica: Replica,
-        becoming: Becoming,
-        learning: Learning,
-        suspecting: Suspecting,
-        promises: Promises,
+        role_transitions: RoleTransitions,
+        leader_updates: LeaderUpdates,
+        leader_failure_detector: LeaderFailureDetector,
+        pre_vote_leases: PreVoteLeases,
     ) -> None:
         self.r = replica
-        self.becoming = becoming
-        self.learning = learning
-        self.suspecting = suspecting
-        self.promises = promises
+        self.role_transitions = role_transitions
+        self.leader_updates = leader_updates
+        self.leader_failure_detector = leader_failure_detector
+        self.pre_vote_leases = pre_vote_leases
 
     # --- asking -----------------------------------------------------------------------------------
 
-    def ask(self) -> None:
+    def send_vote_requests(self) -> None:
         """Request a vote from every voter that has not answered and may be asked now.
 
         Pre-votes are requested repeatedly during the round: a voter that rejected may be free by
@@ -65,17 +65,21 @@ class Elections:
         if not isinstance(role, _NOMINEES) or r.log.flushed < r.log.end.offset:
             return
         if isinstance(role, Prospective):
-            if self.promises.silent_until is not None:
+            if self.pre_vote_leases.quiet_until is not None:
                 return
-            self._let_lapse(role)
-        now, asked_by = r.timers.now, r.timers.after(-self.promises.part(REPEAT_SHARE))
+            self._expire_leases(role)
+        now, asked_by = r.timers.now, r.timers.after(-self.pre_vote_leases.share_ms(REPEAT_SHARE))
         for voter in r.voters:
             node_id = voter.key.node_id
-            is_final = isinstance(role, Candidate) and role.tally.votes.get(node_id) is not None
+            is_final = (
+                isinstance(role, Candidate) and role.vote_tally.votes.get(node_id) is not None
+            )
             if is_final or node_id == r.node_id:
                 continue
             peer = r.peer(voter)
-            if peer is None or not r.calls.may_repeat(CallKind.VOTE, node_id, now, asked_by):
+            if peer is None or not r.request_manager.may_resend(
+                RequestKind.VOTE, node_id, now, asked_by
+            ):
                 continue
             request = VoteRequest(
                 cluster_id=r.config.cluster_id,
@@ -86,87 +90,98 @@ class Elections:
                 pre_vote=isinstance(role, Prospective),
                 replica_endpoints=r.config.endpoints,
             )
-            r.send(CallKind.VOTE, peer, request)
+            r.send(RequestKind.VOTE, peer, request)
 
-    def _let_lapse(self, role: Prospective) -> None:
+    def _expire_leases(self, role: Prospective) -> None:
         """Drop pre-votes that were not renewed in time: another nominee may have them by now."""
         now = self.r.timers.now
-        for node_id, until in list(role.promised_until.items()):
+        for node_id, until in list(role.lease_expiry.items()):
             if until <= now:
-                del role.promised_until[node_id]
-                role.tally.votes[node_id] = None
+                del role.lease_expiry[node_id]
+                role.vote_tally.votes[node_id] = None
 
     # --- counting ---------------------------------------------------------------------------------
 
-    def handle_response(self, call: Call, response: VoteResponse | CallFailure) -> None:
+    def handle_vote_response(
+        self, in_flight_request: InFlightRequest, response: VoteResponse | RequestFailure
+    ) -> None:
         """Count a vote, or learn of a higher epoch."""
         r = self.r
-        if call.epoch != r.epoch or not isinstance(r.role, Prospective | Candidate):
+        if in_flight_request.epoch != r.epoch or not isinstance(r.role, Prospective | Candidate):
             return
-        if isinstance(response, CallFailure):
-            r.back_off(CallKind.VOTE, call.to)
+        if isinstance(response, RequestFailure):
+            r.back_off(RequestKind.VOTE, in_flight_request.to)
             return
-        r.calls.succeeded(CallKind.VOTE, call.to)
+        r.request_manager.succeeded(RequestKind.VOTE, in_flight_request.to)
         role = r.role
         # A voter may still name the leader that this nominee has lost. That is not news, and its
         # vote counts all the same.
         if response.leader.epoch > r.epoch or r.election.leader_id is None:
-            self.learning.learn(response.leader, f"answer of {call.to}")
-        if r.role is not role or call.epoch != r.epoch:
+            self.leader_updates.apply(response.leader, f"answer of {in_flight_request.to}")
+        if r.role is not role or in_flight_request.epoch != r.epoch:
             return
         if response.error is not ErrorCode.NONE:
-            text = f"{call.to} answers Vote with {response.error.name}"
-            r.out.note(NoteKind.REFUSED_BY_PEER, text, peer=call.to, error=response.error.name)
-            if response.error in NOT_THE_ONE and self._is_elsewhere(call):
-                r.back_off(CallKind.VOTE, call.to)
+            text = f"{in_flight_request.to} answers Vote with {response.error.name}"
+            r.out.note(
+                TraceEventKind.REFUSED_BY_PEER,
+                text,
+                peer=in_flight_request.to,
+                error=response.error.name,
+            )
+            if response.error in WRONG_NODE_ERRORS and self._is_elsewhere(in_flight_request):
+                r.back_off(RequestKind.VOTE, in_flight_request.to)
             else:
                 later = r.timers.after(r.config.request_timeout_ms)
-                r.calls.back_off(CallKind.VOTE, call.to, later)
+                r.request_manager.back_off(RequestKind.VOTE, in_flight_request.to, later)
             return
-        if call.to in role.tally.votes:
-            role.tally.votes[call.to] = response.vote_granted
+        if in_flight_request.to in role.vote_tally.votes:
+            role.vote_tally.votes[in_flight_request.to] = response.vote_granted
         if isinstance(role, Prospective):
-            role.promised_until.pop(call.to, None)
+            role.lease_expiry.pop(in_flight_request.to, None)
             if response.vote_granted:
-                role.promised_until[call.to] = r.timers.after(self.promises.part(PROMISE_SHARE))
+                role.lease_expiry[in_flight_request.to] = r.timers.after(
+                    self.pre_vote_leases.share_ms(LEASE_SHARE)
+                )
             # Measured from the request: otherwise a pre-vote would expire before it is renewed if
             # the round trip takes as long as the delay.
-            again = Millis(call.sent_ms + self.promises.part(ASK_SHARE))
-            r.calls.back_off(CallKind.VOTE, call.to, again)
-            self._let_lapse(role)
+            again = Millis(in_flight_request.sent_ms + self.pre_vote_leases.share_ms(RENEWAL_SHARE))
+            r.request_manager.back_off(RequestKind.VOTE, in_flight_request.to, again)
+            self._expire_leases(role)
         self._count(role)
 
-    def _is_elsewhere(self, call: Call) -> bool:
+    def _is_elsewhere(self, in_flight_request: InFlightRequest) -> bool:
         """True if the voter has another address than the one that was called."""
-        voter = self.r.voters.by_id(call.to)
+        voter = self.r.voters.by_id(in_flight_request.to)
         peer = None if voter is None else self.r.peer(voter)
-        return peer is not None and peer != call.at
+        return peer is not None and peer != in_flight_request.at
 
     def _count(self, role: Prospective | Candidate) -> None:
         r = self.r
         match role:
-            case Prospective(tally=tally) if tally.is_won:
+            case Prospective(vote_tally=tally) if tally.is_won:
                 why = f"{tally.granted} of {len(r.voters)} pre-votes"
-                self.becoming.candidate(Cause.PRE_VOTES_GRANTED, why)
-            case Prospective(tally=tally) if tally.is_lost and not self._has_rivals(role):
-                self._lose_pre_vote(role, Cause.PRE_VOTE_REJECTED, "pre-vote lost")
-            case Candidate(tally=tally) if tally.is_won:
-                self.becoming.leader()
-            case Candidate(tally=tally, has_lost=False) if tally.is_lost:
+                self.role_transitions.become_candidate(RoleChangeCause.PRE_VOTES_GRANTED, why)
+            case Prospective(vote_tally=tally) if tally.is_lost and not self._has_contenders(role):
+                self._on_pre_vote_lost(role, RoleChangeCause.PRE_VOTE_REJECTED, "pre-vote lost")
+            case Candidate(vote_tally=tally) if tally.is_won:
+                self.role_transitions.become_leader()
+            case Candidate(vote_tally=tally, has_lost=False) if tally.is_lost:
                 role.has_lost = True
                 text = "election lost: waits for the rest of its timeout"
-                r.out.note(NoteKind.ELECTION_LOST, text)
-                self.suspecting.look_again()
+                r.out.note(TraceEventKind.ELECTION_LOST, text)
+                self.leader_failure_detector.schedule_probe()
 
-    def _has_rivals(self, role: Prospective) -> bool:
+    def _has_contenders(self, role: Prospective) -> bool:
         """True if others have just lost the leader, too: their leases end soon, so continue.
 
         Returning to the leader would only make all of them start over simultaneously.
         """
-        since = role.rival_ms
-        return since is not None and self.r.timers.now < since + self.promises.part(TURN_SHARE)
+        since = role.contender_seen_ms
+        return since is not None and self.r.timers.now < since + self.pre_vote_leases.share_ms(
+            LEASE_MAX_SHARE
+        )
 
-    def _lose_pre_vote(self, role: Prospective, cause: Cause, why: str) -> None:
+    def _on_pre_vote_lost(self, role: Prospective, cause: RoleChangeCause, why: str) -> None:
         """Return to the leader if one is known, otherwise wait for another round (KIP-996).
 
         The next round comes soon, since the voters that rejected may lose the leader a moment
@@ -174,20 +189,22 @@ class Elections:
         response of the leader.
         """
         r = self.r
-        r.lost_rounds += 1
+        r.failed_rounds += 1
         retry = self._draw_retry()
         leader_id = r.election.leader_id
-        if self.suspecting.put_off() and role.resume_deadline is not None:
+        if self.leader_failure_detector.defer_campaign() and role.resume_deadline is not None:
             retry = role.resume_deadline
         if leader_id is not None and leader_id != r.node_id and r.leader_peer() is not None:
-            self.becoming.follower(r.epoch, leader_id, (), cause, why, resume_deadline=retry)
+            self.role_transitions.become_follower(
+                r.epoch, leader_id, (), cause, why, resume_deadline=retry
+            )
         else:
-            self.becoming.unattached(r.epoch, cause, why, deadline=retry)
+            self.role_transitions.become_unattached(r.epoch, cause, why, deadline=retry)
 
     def _draw_retry(self) -> Millis:
         r, timers = self.r, self.r.timers
         share = r.config.election_timeout_ms // RETRY_SHARE
-        delay = (share + timers.draw(share)) << min(r.lost_rounds - 1, RETRY_DOUBLINGS_MAX)
+        delay = (share + timers.draw(share)) << min(r.failed_rounds - 1, RETRY_DOUBLINGS_MAX)
         return timers.after(min(delay, timers.draw_election_timeout()))
 
     # --- timers -----------------------------------------------------------------------------------
@@ -200,41 +217,49 @@ class Elections:
                 pass
             case Follower(fetch_deadline=deadline) as role:
                 if deadline <= timers.now:
-                    self._leader_is_lost(role)
+                    self._on_fetch_timeout(role)
             case Unattached(election_deadline=deadline) as role if deadline <= timers.now:
-                if not r.may_campaign or r.waits_until_ready():
+                if not r.may_campaign or r.should_defer_campaign():
                     role.election_deadline = timers.after(timers.draw_election_timeout())
                 else:
-                    self.becoming.prospective(Cause.ELECTION_TIMEOUT, "no leader was found")
+                    self.role_transitions.become_prospective(
+                        RoleChangeCause.ELECTION_TIMEOUT, "no leader was found"
+                    )
             case Prospective(election_deadline=deadline) as role if deadline <= timers.now:
-                self._lose_pre_vote(role, Cause.PRE_VOTE_TIMED_OUT, "pre-vote timed out")
+                self._on_pre_vote_lost(
+                    role, RoleChangeCause.PRE_VOTE_TIMED_OUT, "pre-vote timed out"
+                )
             case Candidate(election_deadline=deadline) if deadline <= timers.now:
-                self.becoming.prospective(Cause.ELECTION_TIMEOUT, "election timed out")
+                self.role_transitions.become_prospective(
+                    RoleChangeCause.ELECTION_TIMEOUT, "election timed out"
+                )
             case Resigned(election_deadline=deadline) as role if deadline <= timers.now:
                 if r.rival is not None:
                     role.election_deadline = timers.after(timers.draw_election_timeout())
                     return
                 epoch = Epoch(r.epoch + 1)
-                self.becoming.unattached(epoch, Cause.NO_SUCCESSOR, "no successor was heard of")
+                self.role_transitions.become_unattached(
+                    epoch, RoleChangeCause.NO_SUCCESSOR, "no successor was heard of"
+                )
 
-    def _leader_is_lost(self, role: Follower) -> None:
-        r, becoming = self.r, self.becoming
+    def _on_fetch_timeout(self, role: Follower) -> None:
+        r, becoming = self.r, self.role_transitions
         leader = role.leader_id
-        if r.lost_rounds:
+        if r.failed_rounds:
             why = f"still no fetch from leader {leader}"
         else:
             why = f"no fetch from leader {leader} for {r.config.fetch_timeout_ms} ms"
         if not r.may_campaign:
-            becoming.unattached(r.epoch, Cause.FETCH_TIMEOUT, why)
-        elif r.waits_until_ready():
+            becoming.become_unattached(r.epoch, RoleChangeCause.FETCH_TIMEOUT, why)
+        elif r.should_defer_campaign():
             # It defers its campaign, so it must not claim to be in contact with the leader.
-            becoming.leave_to_others(role)
-        elif role.has_ended:
+            becoming.yield_election(role)
+        elif role.leader_resigned:
             is_voter = r.voters.by_id(leader) is not None
-            cause = Cause.END_QUORUM_EPOCH if is_voter else Cause.LEADER_REMOVED
-            becoming.prospective(cause, f"leader {leader} resigned")
+            cause = RoleChangeCause.END_QUORUM_EPOCH if is_voter else RoleChangeCause.LEADER_REMOVED
+            becoming.become_prospective(cause, f"leader {leader} resigned")
         else:
-            becoming.prospective(Cause.FETCH_TIMEOUT, why)
+            becoming.become_prospective(RoleChangeCause.FETCH_TIMEOUT, why)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the deadline of the election timer, and those of repeated vote requests."""
@@ -247,9 +272,11 @@ class Elections:
             case Unattached() | Prospective() | Candidate() | Resigned():
                 due.append(role.election_deadline)
         if isinstance(role, Prospective):
-            silent_until = self.promises.silent_until
+            silent_until = self.pre_vote_leases.quiet_until
             if silent_until is not None:
                 due.append(silent_until)
         if isinstance(role, _NOMINEES):
-            repeat_ms = self.promises.part(REPEAT_SHARE)
-            due += self.r.calls.repeats(CallKind.VOTE, repeat_ms, self.r.timers.now)
+            repeat_ms = self.pre_vote_leases.share_ms(REPEAT_SHARE)
+            due += self.r.request_manager.resend_deadlines(
+                RequestKind.VOTE, repeat_ms, self.r.timers.now
+            )

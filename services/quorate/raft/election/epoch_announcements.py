@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.api import CallFailure
+from quorate.raft.api import RequestFailure
 from quorate.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -18,17 +18,17 @@ from quorate.raft.messages import (
     EndQuorumEpochResponse,
     LeaderInfo,
 )
-from quorate.raft.request_manager import Call, CallKind
+from quorate.raft.request_manager import InFlightRequest, RequestKind
 from quorate.raft.roles import Follower, Leader, Prospective, Resigned
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, ReplicaKey
 
 if TYPE_CHECKING:
-    from quorate.raft.election.epoch_guard import Believing
-    from quorate.raft.election.leader_updates import Learning
+    from quorate.raft.election.epoch_guard import EpochGuard
+    from quorate.raft.election.leader_updates import LeaderUpdates
     from quorate.raft.replica import Replica
-    from quorate.raft.replication.leader import Leading
+    from quorate.raft.replication.leader import LeaderReplication
     from quorate.records.ids import Epoch, NodeId
     from quorate.records.voters import Voter
 
@@ -39,16 +39,20 @@ UNORDERED_JITTER_MS: Final = 50
 REPEAT_SHARE: Final = 4
 
 
-class Announcements:
+class EpochAnnouncements:
     """Begin and end of epochs, for one replica."""
 
     def __init__(
-        self, replica: Replica, learning: Learning, believing: Believing, leading: Leading
+        self,
+        replica: Replica,
+        leader_updates: LeaderUpdates,
+        epoch_guard: EpochGuard,
+        leader_replication: LeaderReplication,
     ) -> None:
         self.r = replica
-        self.learning = learning
-        self.believing = believing
-        self.leading = leading
+        self.leader_updates = leader_updates
+        self.epoch_guard = epoch_guard
+        self.leader_replication = leader_replication
         # The epoch whose leader was the last to report its resignation.
         self._ended: Epoch | None = None
 
@@ -67,14 +71,14 @@ class Announcements:
         r = self.r
         if role.begin_epoch_deadline > r.timers.now:
             return
-        hand_over = role.hand_over
+        hand_over = role.transfer
         successor = None if hand_over is None or hand_over.is_answered else hand_over.to
         interval_ms = r.config.fetch_timeout_ms // 2 if successor is None else self._retry_ms
         role.begin_epoch_deadline = r.timers.after(interval_ms)
-        self.leading.tracking.forget_observers(role)
-        role.unanswered.intersection_update(voter.key for voter in r.voters)
+        self.leader_replication.progress_tracker.forget_observers(role)
+        role.unconfirmed.intersection_update(voter.key for voter in r.voters)
         for voter in r.voters:
-            is_reached = self._fetches(role, voter) and voter.key not in role.unanswered
+            is_reached = self._fetches(role, voter) and voter.key not in role.unconfirmed
             if voter.key.node_id != r.node_id and (not is_reached or voter.key == successor):
                 self._begin(voter)
 
@@ -82,10 +86,10 @@ class Announcements:
     def _retry_ms(self) -> int:
         return self.r.config.fetch_timeout_ms // BEGIN_RETRIES_PER_FETCH_TIMEOUT
 
-    def _may_tell(self, kind: CallKind, to: NodeId) -> bool:
+    def _may_tell(self, kind: RequestKind, to: NodeId) -> bool:
         r = self.r
         told_by = r.timers.after(-(r.config.election_timeout_ms // REPEAT_SHARE))
-        return r.calls.may_repeat(kind, to, r.timers.now, told_by)
+        return r.request_manager.may_resend(kind, to, r.timers.now, told_by)
 
     def _fetches(self, role: Leader, voter: Voter) -> bool:
         progress = role.progress.get(voter.key)
@@ -96,15 +100,17 @@ class Announcements:
     def _begin(self, voter: Voter) -> None:
         r = self.r
         peer = r.peer(voter)
-        if peer is None or not self._may_tell(CallKind.BEGIN_QUORUM_EPOCH, peer.node_id):
+        if peer is None or not self._may_tell(RequestKind.BEGIN_QUORUM_EPOCH, peer.node_id):
             return
         request = BeginQuorumEpochRequest(
             r.config.cluster_id, voter.key, r.node_id, r.epoch, r.config.endpoints
         )
-        r.send(CallKind.BEGIN_QUORUM_EPOCH, peer, request)
+        r.send(RequestKind.BEGIN_QUORUM_EPOCH, peer, request)
 
     def handle_begin_response(
-        self, call: Call, response: BeginQuorumEpochResponse | CallFailure
+        self,
+        in_flight_request: InFlightRequest,
+        response: BeginQuorumEpochResponse | RequestFailure,
     ) -> None:
         """Handle an acknowledgement, which confirms the address; a higher epoch ends leadership.
 
@@ -112,43 +118,47 @@ class Announcements:
         """
         r = self.r
         role = r.role
-        is_told = not isinstance(response, CallFailure) and response.error is ErrorCode.NONE
-        if isinstance(role, Leader) and call.epoch == r.epoch:
-            self._is_told(role, call.to, is_told=is_told)
-        if isinstance(response, CallFailure):
-            if isinstance(role, Leader) and call.epoch == r.epoch:
+        is_told = not isinstance(response, RequestFailure) and response.error is ErrorCode.NONE
+        if isinstance(role, Leader) and in_flight_request.epoch == r.epoch:
+            self._is_told(role, in_flight_request.to, is_told=is_told)
+        if isinstance(response, RequestFailure):
+            if isinstance(role, Leader) and in_flight_request.epoch == r.epoch:
                 retry = r.timers.after(self._retry_ms)
                 role.begin_epoch_deadline = min(role.begin_epoch_deadline, retry)
             return
-        self._hear_answer(call, response)
+        self._hear_answer(in_flight_request, response)
 
     def _hear_answer(
-        self, call: Call, response: BeginQuorumEpochResponse | EndQuorumEpochResponse
+        self,
+        in_flight_request: InFlightRequest,
+        response: BeginQuorumEpochResponse | EndQuorumEpochResponse,
     ) -> None:
         """Report an error response, and follow the leader that a response names.
 
         A later epoch is reported by the role change.
         """
         r = self.r
-        topic = f"{call.to} answers {call.kind.value}"
+        topic = f"{in_flight_request.to} answers {in_flight_request.kind.value}"
         if response.error is ErrorCode.NONE:
             r.out.forget(topic)
         elif response.leader.epoch <= r.epoch:
             error = response.error.name
             text = f"{topic} with {error}"
-            r.out.tell(NoteKind.REFUSED_BY_PEER, topic, text, peer=call.to, error=error)
-        self.learning.learn(response.leader, f"answer of {call.to}")
+            r.out.tell(
+                TraceEventKind.REFUSED_BY_PEER, topic, text, peer=in_flight_request.to, error=error
+            )
+        self.leader_updates.apply(response.leader, f"answer of {in_flight_request.to}")
 
     def _is_told(self, role: Leader, node_id: NodeId, *, is_told: bool) -> None:
         voter = self.r.voters.by_id(node_id)
         if voter is None:
             return
         if not is_told:
-            role.unanswered.add(voter.key)
+            role.unconfirmed.add(voter.key)
             return
-        role.unanswered.discard(voter.key)
-        if role.hand_over is not None and role.hand_over.to == voter.key:
-            role.hand_over.is_answered = True
+        role.unconfirmed.discard(voter.key)
+        if role.transfer is not None and role.transfer.to == voter.key:
+            role.transfer.is_answered = True
 
     def _announce_end(self, role: Resigned) -> None:
         r = self.r
@@ -159,12 +169,12 @@ class Announcements:
         for node_id in list(role.unacknowledged):
             voter = r.voters.by_id(node_id)
             peer = r.peer(voter) if voter else None
-            if peer is None or not self._may_tell(CallKind.END_QUORUM_EPOCH, node_id):
+            if peer is None or not self._may_tell(RequestKind.END_QUORUM_EPOCH, node_id):
                 continue
             request = EndQuorumEpochRequest(
                 r.config.cluster_id, r.node_id, r.epoch, role.preferred, r.config.endpoints
             )
-            r.send(CallKind.END_QUORUM_EPOCH, peer, request)
+            r.send(RequestKind.END_QUORUM_EPOCH, peer, request)
 
     def _turn_end(self) -> Millis:
         return self.r.timers.after(self.r.config.election_timeout_ms // REPEAT_SHARE)
@@ -181,49 +191,53 @@ class Announcements:
         first, *others = role.preferred
         others.remove(successor)
         role.preferred = (successor, *others, first)
-        role.heard.discard(successor.node_id)
+        role.recent_fetchers.discard(successor.node_id)
         role.unacknowledged[successor.node_id] = None
         role.turn_until = self._turn_end()
         to, late = successor.node_id, first.node_id
         text = f"{late} has not heard that it is its turn: names {to}"
-        self.r.out.note(NoteKind.TURN_PASSED, text, to=to, late=late)
+        self.r.out.note(TraceEventKind.TURN_PASSED, text, to=to, late=late)
 
     @staticmethod
     def _next_in_turn(role: Resigned) -> ReplicaKey | None:
         """The voter to campaign instead of the first one; None if the first acknowledged."""
-        if not role.preferred or role.preferred[0].node_id in role.heard:
+        if not role.preferred or role.preferred[0].node_id in role.recent_fetchers:
             return None
-        return next((key for key in role.preferred if key.node_id in role.heard), None)
+        return next((key for key in role.preferred if key.node_id in role.recent_fetchers), None)
 
     def handle_end_response(
-        self, call: Call, response: EndQuorumEpochResponse | CallFailure
+        self, in_flight_request: InFlightRequest, response: EndQuorumEpochResponse | RequestFailure
     ) -> None:
         """Record the acknowledgement, or retry until the next election timeout."""
         r = self.r
         role = r.role
-        if not isinstance(role, Resigned) or call.epoch != r.epoch:
+        if not isinstance(role, Resigned) or in_flight_request.epoch != r.epoch:
             return
-        is_told = not isinstance(response, CallFailure) and response.error is ErrorCode.NONE
+        is_told = not isinstance(response, RequestFailure) and response.error is ErrorCode.NONE
         if is_told:
-            role.heard.add(call.to)
-        elif role.preferred and role.preferred[0].node_id == call.to:
+            role.recent_fetchers.add(in_flight_request.to)
+        elif role.preferred and role.preferred[0].node_id == in_flight_request.to:
             role.turn_until = r.timers.now
         if is_told and not r.is_stopping:
-            role.unacknowledged.pop(call.to, None)
+            role.unacknowledged.pop(in_flight_request.to, None)
         else:
             # A leader that waits for a successor before it stops retries: all others may be
             # stopping, too.
             backoff = r.config.retry_backoff_ms * 5
-            r.calls.back_off(CallKind.END_QUORUM_EPOCH, call.to, r.timers.after(backoff))
-        if not isinstance(response, CallFailure):
-            self._hear_answer(call, response)
+            r.request_manager.back_off(
+                RequestKind.END_QUORUM_EPOCH, in_flight_request.to, r.timers.after(backoff)
+            )
+        if not isinstance(response, RequestFailure):
+            self._hear_answer(in_flight_request, response)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the deadlines of repeated EndQuorumEpoch requests and of the preferred successor."""
         r = self.r
         if isinstance(r.role, Resigned):
             repeat_ms = r.config.election_timeout_ms // REPEAT_SHARE
-            due += r.calls.repeats(CallKind.END_QUORUM_EPOCH, repeat_ms, r.timers.now)
+            due += r.request_manager.resend_deadlines(
+                RequestKind.END_QUORUM_EPOCH, repeat_ms, r.timers.now
+            )
             if r.role.turn_until is not None and self._next_in_turn(r.role) is not None:
                 due.append(r.role.turn_until)
 
@@ -236,18 +250,18 @@ class Announcements:
         voter = request.voter
         if error is ErrorCode.NONE:
             info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
-            self.learning.learn(info, "BeginQuorumEpoch")
+            self.leader_updates.apply(info, "BeginQuorumEpoch")
             self._leader_lives(request.leader_id)
             # Rule `no_state_from_rejections`: it names the leader, even if it was meant for another
             # replica.
             if voter.node_id != r.node_id or voter.directory_id not in (None, r.key.directory_id):
                 error = ErrorCode.INVALID_VOTER_KEY
-        return BeginQuorumEpochResponse(error, self.believing.told_with(error))
+        return BeginQuorumEpochResponse(error, self.epoch_guard.leader_info_for(error))
 
     def _leader_lives(self, leader_id: int) -> None:
         r = self.r
         if isinstance(r.role, Follower) and r.role.leader_id == leader_id:
-            r.suspicion = None
+            r.leader_suspicion = None
 
     def handle_end(self, request: EndQuorumEpochRequest) -> EndQuorumEpochResponse:
         """Handle a leader's resignation: campaign in the order of its list."""
@@ -258,23 +272,23 @@ class Announcements:
             # A repeated request does not restart a nominee's round, which may take longer than
             # the interval.
             if self._ended != request.leader_epoch or not isinstance(r.role, Prospective):
-                self.learning.learn(info, "EndQuorumEpoch")
+                self.leader_updates.apply(info, "EndQuorumEpoch")
             role = r.role
             if isinstance(role, Follower) and role.leader_id == request.leader_id:
-                turn = r.timers.after(self.turn_ms(request.preferred_candidates))
+                turn = r.timers.after(self.campaign_delay_ms(request.preferred_candidates))
                 # A repeated request may bring its campaign forward, and never delays it.
-                if role.has_ended and role.fetch_deadline <= turn:
-                    return EndQuorumEpochResponse(error, self.believing.told_with(error))
-                role.has_ended = True
+                if role.leader_resigned and role.fetch_deadline <= turn:
+                    return EndQuorumEpochResponse(error, self.epoch_guard.leader_info_for(error))
+                role.leader_resigned = True
                 self._ended = r.epoch
-                r.suspicion = None
+                r.leader_suspicion = None
                 role.fetch_deadline = min(role.fetch_deadline, turn)
                 wait = turn - r.timers.now
                 text = f"leader {request.leader_id} resigned: may campaign after {wait} ms"
                 r.out.note(
-                    NoteKind.LEADER_RESIGNED, text, leader_id=request.leader_id, wait_ms=wait
+                    TraceEventKind.LEADER_RESIGNED, text, leader_id=request.leader_id, wait_ms=wait
                 )
-        return EndQuorumEpochResponse(error, self.believing.told_with(error))
+        return EndQuorumEpochResponse(error, self.epoch_guard.leader_info_for(error))
 
     def _reason_to_refuse(
         self, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
@@ -292,19 +306,19 @@ class Announcements:
             # A misrouted request of this replica, or another process with its node id.
             epoch = request.leader_epoch
             said = f"this replica is said to lead epoch {epoch}: not believed"
-            r.out.note(NoteKind.NOT_BELIEVED, said, peer=r.node_id, claimed_epoch=epoch)
+            r.out.note(TraceEventKind.NOT_BELIEVED, said, peer=r.node_id, claimed_epoch=epoch)
             return ErrorCode.INVALID_REQUEST
         leader = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
-        if self.learning.rivalry.doubts(leader):
+        if self.leader_updates.single_voter_guard.doubts(leader):
             return ErrorCode.INCONSISTENT_VOTER_SET
         if request.leader_epoch == r.epoch and known is not None and known != request.leader_id:
-            text = r.contradictions.add_second_leader(request.leader_id, known, r.epoch)
-            r.out.note(NoteKind.CONTRADICTED, text, leader_id=request.leader_id)
+            text = r.leader_contradictions.record_second_leader(request.leader_id, known, r.epoch)
+            r.out.note(TraceEventKind.CONTRADICTED, text, leader_id=request.leader_id)
             return ErrorCode.INVALID_REQUEST
-        if not self.believing.admit(request.leader_epoch):
+        if not self.epoch_guard.accepts(request.leader_epoch):
             text = f"epoch {request.leader_epoch} of leader {request.leader_id}: not believed"
             r.out.note(
-                NoteKind.NOT_BELIEVED,
+                TraceEventKind.NOT_BELIEVED,
                 text,
                 peer=request.leader_id,
                 claimed_epoch=request.leader_epoch,
@@ -312,7 +326,7 @@ class Announcements:
             return ErrorCode.INVALID_REQUEST
         return None
 
-    def turn_ms(self, preferred: tuple[ReplicaKey, ...]) -> Millis:
+    def campaign_delay_ms(self, preferred: tuple[ReplicaKey, ...]) -> Millis:
         """Delay for the voters before this one in the list (Kafka's strict exponential backoff).
 
         If no order is given, a small random delay keeps two voters from campaigning simultaneously.

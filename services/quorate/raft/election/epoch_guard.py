@@ -12,33 +12,33 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.api import CallFailure
+from quorate.raft.api import RequestFailure
 from quorate.raft.messages import NOTHING_KNOWN, ApiVersionsResponse, MembershipResponse
-from quorate.raft.request_manager import CallKind
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.request_manager import RequestKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
     from quorate.raft.messages import LeaderInfo, PeerResponse
     from quorate.raft.replica import Replica
-    from quorate.raft.request_manager import Call
+    from quorate.raft.request_manager import InFlightRequest
     from quorate.records.ids import Epoch
 
 EPOCH_MAX: Final = 2**31 - 1
 # Above this, every epoch is rejected, whatever its source: the rest is enough for an election every
 # second for half a year.
-EPOCH_BELIEVED_MAX: Final = EPOCH_MAX - 2**24
+EPOCH_ACCEPTED_MAX: Final = EPOCH_MAX - 2**24
 # An election every second for twelve days, or a thousand recoveries, explain such a jump.
-JUMP_MAX: Final = 2**20
+EPOCH_JUMP_MAX: Final = 2**20
 # At this rate a continuous stream of forged epochs needs eight months to reach the highest one.
-JUMP_REGAINED_PER_SECOND: Final = 100
+EPOCH_JUMP_REFILL_PER_SECOND: Final = 100
 # A voter or bootstrap server that was asked for the leader may be further ahead, if this replica is
 # new or was down for long. Even so half of all epochs are out of reach.
 ASKED_MAX: Final = 2**30
-ASKED_KINDS: Final = (CallKind.VOTE, CallKind.DISCOVERY, CallKind.LOOK_AROUND)
+ASKED_KINDS: Final = (RequestKind.VOTE, RequestKind.DISCOVERY, RequestKind.LOOK_AROUND)
 # A peer that answers with these has not examined the request: it may be any process.
-REFUSED_OUTRIGHT: Final = (
+TOP_LEVEL_ERRORS: Final = (
     ErrorCode.INCONSISTENT_CLUSTER_ID,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ErrorCode.INVALID_REQUEST,
@@ -47,15 +47,15 @@ REFUSED_OUTRIGHT: Final = (
 )
 
 
-class Believing:
+class EpochGuard:
     """Filter for messages of other replicas; limits the epoch increase that they may cause."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
-        self._jump_left = JUMP_MAX
+        self._jump_left = EPOCH_JUMP_MAX
         self._counted_ms = Millis(0)
 
-    def admit(self, epoch: Epoch, asked: CallKind | None = None) -> bool:
+    def accepts(self, epoch: Epoch, asked: RequestKind | None = None) -> bool:
         """True if the epoch of a peer is accepted, for this replica to adopt.
 
         `asked` is the kind of request that it answers; None if it was unsolicited.
@@ -66,43 +66,50 @@ class Believing:
             return True
         self._regain()
         jump = epoch - self.r.epoch
-        if epoch > EPOCH_BELIEVED_MAX or jump > self._jump_left:
+        if epoch > EPOCH_ACCEPTED_MAX or jump > self._jump_left:
             return False
         self._jump_left -= jump
         return True
 
     def _regain(self) -> None:
-        gained = (self.r.timers.now - self._counted_ms) * JUMP_REGAINED_PER_SECOND // 1000
+        gained = (self.r.timers.now - self._counted_ms) * EPOCH_JUMP_REFILL_PER_SECOND // 1000
         if gained > 0:
-            self._jump_left = min(JUMP_MAX, self._jump_left + gained)
+            self._jump_left = min(EPOCH_JUMP_MAX, self._jump_left + gained)
             self._counted_ms = self.r.timers.now
 
-    def screened(
-        self, call: Call, response: PeerResponse | CallFailure
-    ) -> PeerResponse | CallFailure:
+    def filter_response(
+        self, in_flight_request: InFlightRequest, response: PeerResponse | RequestFailure
+    ) -> PeerResponse | RequestFailure:
         """The response to handle: IGNORED if its epoch is rejected or older than the own one.
 
         With a top-level error it has no leader.
         """
         r = self.r
-        if isinstance(response, CallFailure | ApiVersionsResponse):
+        if isinstance(response, RequestFailure | ApiVersionsResponse):
             return response
-        if self.teaches_nothing(response.error):
+        if self.is_top_level_error(response.error):
             return replace(response, leader=NOTHING_KNOWN)
         epoch = response.leader.epoch
-        if not self.admit(epoch, call.kind):
-            text = f"{call.to} answers {call.kind.value} with epoch {epoch}: not believed"
-            r.out.note(NoteKind.NOT_BELIEVED, text, peer=call.to, claimed_epoch=epoch)
-            return CallFailure.IGNORED
-        is_asked_for = call.kind is CallKind.LOOK_AROUND or isinstance(response, MembershipResponse)
+        if not self.accepts(epoch, in_flight_request.kind):
+            text = (
+                f"{in_flight_request.to} answers {in_flight_request.kind.value} with epoch "
+                f"{epoch}: not believed"
+            )
+            r.out.note(
+                TraceEventKind.NOT_BELIEVED, text, peer=in_flight_request.to, claimed_epoch=epoch
+            )
+            return RequestFailure.IGNORED
+        is_asked_for = in_flight_request.kind is RequestKind.LOOK_AROUND or isinstance(
+            response, MembershipResponse
+        )
         if epoch < r.epoch and not is_asked_for:
-            return CallFailure.IGNORED
+            return RequestFailure.IGNORED
         return response
 
-    def teaches_nothing(self, error: ErrorCode) -> bool:
+    def is_top_level_error(self, error: ErrorCode) -> bool:
         """True if a response with this error contains no information about the quorum."""
-        return error in REFUSED_OUTRIGHT
+        return error in TOP_LEVEL_ERRORS
 
-    def told_with(self, error: ErrorCode) -> LeaderInfo:
+    def leader_info_for(self, error: ErrorCode) -> LeaderInfo:
         """The leader that a response of this replica names: none with a top-level error."""
-        return NOTHING_KNOWN if error in REFUSED_OUTRIGHT else self.r.leader_info
+        return NOTHING_KNOWN if error in TOP_LEVEL_ERRORS else self.r.leader_info

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.api import CallFailure
-from quorate.raft.election.abstention_exit import unheard
-from quorate.raft.request_manager import CallKind
+from quorate.raft.api import RequestFailure
+from quorate.raft.election.abstention_exit import voters_not_heard
+from quorate.raft.request_manager import RequestKind
 from quorate.raft.roles import Follower, Prospective, Resigned, Unattached
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
     from quorate.raft.api import Peer
-    from quorate.raft.election.leader_updates import Learning
+    from quorate.raft.election.leader_updates import LeaderUpdates
     from quorate.raft.messages import FetchResponse
     from quorate.raft.replica import Replica
-    from quorate.raft.replication.follower import Following
-    from quorate.raft.request_manager import Call
+    from quorate.raft.replication.follower import FollowerReplication
+    from quorate.raft.request_manager import InFlightRequest
     from quorate.records.ids import Epoch
 
 # The interval between two requests is five retry backoffs, doubled after each round of all
@@ -32,16 +32,21 @@ if TYPE_CHECKING:
 BACKOFF_FACTOR: Final = 5
 LONGEST_SHARE: Final = 2
 # Limit of requests in flight.
-OPEN_MAX: Final = 16
+IN_FLIGHT_MAX: Final = 16
 
 
-class Finding:
+class LeaderDiscovery:
     """Leader discovery of one replica."""
 
-    def __init__(self, replica: Replica, learning: Learning, following: Following) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        leader_updates: LeaderUpdates,
+        follower_replication: FollowerReplication,
+    ) -> None:
         self.r = replica
-        self.learning = learning
-        self.following = following
+        self.leader_updates = leader_updates
+        self.follower_replication = follower_replication
         self.next_ms = Millis(0)
         self.turn = 0
         self._asked = 0
@@ -52,7 +57,7 @@ class Finding:
         r = self.r
         if not self._is_asking() or self.next_ms > r.timers.now or self._is_waiting():
             return
-        if not self.following.may_fetch():
+        if not self.follower_replication.may_fetch():
             return
         targets = self._to_ask()
         if not targets:
@@ -60,26 +65,26 @@ class Finding:
         peer = targets[self.turn % len(targets)]
         self.turn += 1
         self._asked += 1
-        r.send(CallKind.DISCOVERY, peer, self.following.fetch_request(Millis(0)))
+        r.send(RequestKind.DISCOVERY, peer, self.follower_replication.fetch_request(Millis(0)))
 
     def _is_asking(self) -> bool:
         """True without a leader; an abstaining voter also asks all voters for epochs.
 
         See rule `empty_log_abstains`.
         """
-        return self.is_lost() or bool(unheard(self.r))
+        return self.has_no_leader() or bool(voters_not_heard(self.r))
 
     def _to_ask(self) -> list[Peer]:
-        targets = self.targets()
-        if self.is_lost():
+        targets = self.discovery_targets()
+        if self.has_no_leader():
             return targets
-        missing = unheard(self.r)
+        missing = voters_not_heard(self.r)
         return [peer for peer in targets if peer.node_id in missing]
 
     def _is_waiting(self) -> bool:
         """True if the previous target may still answer before the next one is asked."""
         asked_by = self.r.timers.after(-self._patience_ms())
-        return self.r.calls.in_flight_since(CallKind.DISCOVERY, asked_by)
+        return self.r.request_manager.in_flight_since(RequestKind.DISCOVERY, asked_by)
 
     def _patience_ms(self) -> int:
         """Time in ms by which one request delays the next.
@@ -88,9 +93,9 @@ class Finding:
         election timeouts. A response that arrives after this time still counts.
         """
         config = self.r.config
-        return max(config.election_timeout_ms, config.request_timeout_ms // OPEN_MAX)
+        return max(config.election_timeout_ms, config.request_timeout_ms // IN_FLIGHT_MAX)
 
-    def is_lost(self) -> bool:
+    def has_no_leader(self) -> bool:
         """True if this replica has no leader that responds.
 
         An election comes first: a voter that has just lost its leader requests pre-votes, and asks
@@ -100,15 +105,15 @@ class Finding:
         match self.r.role:
             case Unattached():
                 return True
-            case Follower(has_fetched=False, has_ended=False) as role:
-                return role.is_failing or self.r.lost_rounds > 0
+            case Follower(has_fetched=False, leader_resigned=False) as role:
+                return role.is_fetch_failing or self.r.failed_rounds > 0
             case Prospective():
-                return self.r.lost_rounds > 0
+                return self.r.failed_rounds > 0
             case Resigned(unacknowledged=untold):
                 return not (self.r.may_campaign or self.r.is_voter or untold)
         return False
 
-    def targets(self) -> list[Peer]:
+    def discovery_targets(self) -> list[Peer]:
         """All peers that could know the leader, in the order in which they are asked."""
         r = self.r
         own = {(e.host, e.port) for e in r.config.endpoints}
@@ -116,27 +121,33 @@ class Finding:
             peer
             for voter in r.voters
             if voter.key.node_id != r.node_id
-            for peer in r.addresses.known(voter)
+            for peer in r.voter_addresses.all_known(voter)
             if (peer.host, peer.port) not in own
         ]
         return targets + r.bootstrap_peers()
 
-    def handle_response(self, call: Call, response: FetchResponse | CallFailure) -> None:
+    def handle_response(
+        self, in_flight_request: InFlightRequest, response: FetchResponse | RequestFailure
+    ) -> None:
         """Use only the leader that the response names; records are fetched from that leader."""
         r = self.r
         self._wait()
-        if isinstance(response, CallFailure):
+        if isinstance(response, RequestFailure):
             return
         if response.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
-            where = "" if call.at is None else f" {call.at.host}:{call.at.port}"
+            where = (
+                ""
+                if in_flight_request.at is None
+                else f" {in_flight_request.at.host}:{in_flight_request.at.port}"
+            )
             text = f"server{where} belongs to another cluster than {r.config.cluster_id}"
-            r.out.tell(NoteKind.REFUSED_BY_PEER, f"discovery {call.to}", text)
+            r.out.tell(TraceEventKind.REFUSED_BY_PEER, f"discovery {in_flight_request.to}", text)
             return
         if self._is_news(response):
-            self.learning.learn(response.leader, "discovery")
-        elif self.is_lost() and response.leader.endpoints and self._is_that_leader(response):
+            self.leader_updates.apply(response.leader, "discovery")
+        elif self.has_no_leader() and response.leader.endpoints and self._is_that_leader(response):
             # The leader that does not respond; it may have moved.
-            self.learning.move_leader(response.leader.endpoints)
+            self.leader_updates.update_leader_endpoints(response.leader.endpoints)
 
     def _is_that_leader(self, response: FetchResponse) -> bool:
         named = response.leader
@@ -156,7 +167,7 @@ class Finding:
         r, timers = self.r, self.r.timers
         if self._asked_in != r.epoch:
             self._asked_in, self._asked = r.epoch, 0
-        rounds = self._asked // max(1, len(self.targets()))
+        rounds = self._asked // max(1, len(self.discovery_targets()))
         longest = r.config.election_timeout_ms // LONGEST_SHARE
         delay = min(r.config.retry_backoff_ms * BACKOFF_FACTOR << min(rounds, 16), longest)
         self.next_ms = timers.after(delay - timers.draw(delay // 2) if rounds else delay)
@@ -164,10 +175,10 @@ class Finding:
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the deadline of the next discovery request."""
         # Before the log is flushed, or without a peer to ask, no deadline permits a request.
-        if not self._is_asking() or not self.following.may_fetch():
+        if not self._is_asking() or not self.follower_replication.may_fetch():
             return
-        calls, now_ms = self.r.calls, self.r.timers.now
+        calls, now_ms = self.r.request_manager, self.r.timers.now
         if self._is_waiting():
-            due += calls.repeats(CallKind.DISCOVERY, self._patience_ms(), now_ms)
+            due += calls.resend_deadlines(RequestKind.DISCOVERY, self._patience_ms(), now_ms)
         elif self._to_ask():
             due.append(self.next_ms)

@@ -19,35 +19,35 @@ if TYPE_CHECKING:
 
 # Fractions of the election timeout: the length of a pre-vote lease, the longest time that a nominee
 # may renew it while others wait, and how soon an answered nominee asks again.
-PROMISE_SHARE: Final = 8
-TURN_SHARE: Final = 4
-ASK_SHARE: Final = 16
+LEASE_SHARE: Final = 8
+LEASE_MAX_SHARE: Final = 4
+RENEWAL_SHARE: Final = 16
 # Fraction of a term in which a nominee rejects pre-votes after a term that no other waited for.
-REST_SHARE: Final = 2
+COOLDOWN_SHARE: Final = 2
 
 
 @dataclass(slots=True)
-class Promise:
+class PreVoteLease:
     """A pre-vote granted in `epoch`: first at `since_ms`, last at `given_ms`.
 
-    `is_wanted` is set once another nominee was rejected because of it.
+    `has_contender` is set once another nominee was rejected because of it.
     """
 
     nominee: NodeId
     epoch: Epoch
     since_ms: Millis
     given_ms: Millis
-    is_wanted: bool = False
+    has_contender: bool = False
 
 
-class Promises:
+class PreVoteLeases:
     """Pre-vote leases granted by this replica; while one is valid it must not campaign first."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
-        self.newest: Promise | None = None
+        self.newest: PreVoteLease | None = None
 
-    def part(self, share: int) -> int:
+    def share_ms(self, share: int) -> int:
         """The election timeout divided by `share`, at least one millisecond."""
         return max(1, self.r.config.election_timeout_ms // share)
 
@@ -62,39 +62,43 @@ class Promises:
         if promise is None:
             return None
         now, age = self.r.timers.now, self.r.timers.now - promise.since_ms
-        turn = self.part(TURN_SHARE)
+        turn = self.share_ms(LEASE_MAX_SHARE)
         if promise.nominee != nominee:
-            if now < promise.given_ms + self.part(PROMISE_SHARE):
-                promise.is_wanted = True
+            if now < promise.given_ms + self.share_ms(LEASE_SHARE):
+                promise.has_contender = True
                 why = f"{promise.nominee} has just been given its pre-vote"
                 return VoteRefusal.PROMISED, why
             return None
         # A nominee waits for its own term for less than a term: otherwise two voters, both of which
         # are needed, could alternate forever in supporting a nominee.
-        rest = turn if promise.is_wanted else turn // REST_SHARE
-        if turn <= age < turn + rest and (promise.is_wanted or is_rival):
+        rest = turn if promise.has_contender else turn // COOLDOWN_SHARE
+        if turn <= age < turn + rest and (promise.has_contender or is_rival):
             return VoteRefusal.HAD_ITS_TURN, "it had its turn, and others wait for theirs"
         return None
 
-    def give(self, nominee: NodeId) -> None:
+    def grant(self, nominee: NodeId) -> None:
         """Grant the pre-vote to this nominee, for the first time or again."""
         now, promise = self.r.timers.now, self._current()
         is_same = promise is not None and promise.nominee == nominee
-        if promise is not None and is_same and now - promise.since_ms < self.part(TURN_SHARE):
+        if (
+            promise is not None
+            and is_same
+            and now - promise.since_ms < self.share_ms(LEASE_MAX_SHARE)
+        ):
             promise.given_ms = now
         else:
-            self.newest = Promise(nominee, self.r.epoch, now, now)
+            self.newest = PreVoteLease(nominee, self.r.epoch, now, now)
 
     @property
-    def silent_until(self) -> Millis | None:
+    def quiet_until(self) -> Millis | None:
         """The time until which this replica does not campaign, so that the holder is first."""
         promise = self._current()
         if promise is None:
             return None
-        until = Millis(promise.since_ms + self.part(TURN_SHARE))
+        until = Millis(promise.since_ms + self.share_ms(LEASE_MAX_SHARE))
         return until if until > self.r.timers.now else None
 
-    def _current(self) -> Promise | None:
+    def _current(self) -> PreVoteLease | None:
         promise, election = self.newest, self.r.election
         if promise is None or promise.epoch != election.epoch:
             return None

@@ -11,59 +11,59 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.election.epoch_start import append_epoch_start
 from quorate.raft.messages import ElectionState
-from quorate.raft.pending_requests import end_waiting
-from quorate.raft.request_manager import CallKind
+from quorate.raft.pending_requests import fail_pending_requests
+from quorate.raft.request_manager import RequestKind
 from quorate.raft.roles import (
     Candidate,
     Follower,
     Leader,
     Prospective,
     Resigned,
-    Tally,
     Unattached,
+    VoteTally,
     role_name,
 )
-from quorate.raft.trace_events import Cause, NoteKind
-from quorate.raft.trace_fields import role_values
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
+from quorate.raft.trace_fields import role_change_fields
 from quorate.records.ids import Epoch, NodeId
 
 if TYPE_CHECKING:
-    from quorate.raft.last_contact import Hearing
+    from quorate.raft.last_contact import LastContact
     from quorate.raft.replica import Replica
     from quorate.raft.roles import Role
     from quorate.records.ids import Millis, ReplicaKey
     from quorate.records.voters import Endpoint
 
 
-class Becoming:
+class RoleTransitions:
     """Role changes of one replica; `raft/roles.py` has the table of legal transitions."""
 
-    def __init__(self, replica: Replica, hearing: Hearing) -> None:
+    def __init__(self, replica: Replica, last_contact: LastContact) -> None:
         self.r = replica
-        self.hearing = hearing
+        self.last_contact = last_contact
 
-    def _enter(self, role: Role, cause: Cause, why: str) -> None:
+    def _enter(self, role: Role, cause: RoleChangeCause, why: str) -> None:
         r, old = self.r, self.r.role
         if isinstance(old, Leader):
-            end_waiting(r, old)
+            fail_pending_requests(r, old)
             # Set before the role, because a metrics scrape may see the new role in between.
-            self.hearing.needs_leader()
+            self.last_contact.needs_leader()
         # A distant peer that was asked for the leader may still answer, after this round.
-        r.calls.abandon(*(set(CallKind) - {CallKind.PROBE, CallKind.DISCOVERY}))
-        r.calls.clear_backoff()
+        r.request_manager.abandon(*(set(RequestKind) - {RequestKind.PROBE, RequestKind.DISCOVERY}))
+        r.request_manager.clear_backoff()
         names = f"{role_name(old)} becomes {role_name(role)}"
         self._take(role, cause, f"{why}: {names} in epoch {r.epoch}")
 
-    def _take(self, role: Role, cause: Cause, text: str) -> None:
-        old = self.r.take_role(role)
-        self.r.out.note(NoteKind.ROLE_TAKEN, text, **role_values(self.r, old, cause))
+    def _take(self, role: Role, cause: RoleChangeCause, text: str) -> None:
+        old = self.r.set_role(role)
+        self.r.out.note(TraceEventKind.ROLE_TAKEN, text, **role_change_fields(self.r, old, cause))
 
     # --- no leader --------------------------------------------------------------------------------
 
-    def unattached(
+    def become_unattached(
         self,
         epoch: Epoch,
-        cause: Cause,
+        cause: RoleChangeCause,
         why: str,
         *,
         voted: ReplicaKey | None = None,
@@ -74,7 +74,7 @@ class Becoming:
         if deadline is None:
             deadline = self._unattached_deadline(epoch, is_vote=voted is not None)
         if epoch > r.epoch:
-            r.suspicion = None
+            r.leader_suspicion = None
             r.leader_endpoints = ()
             r.save_election(ElectionState(epoch, None, voted))
         elif voted is not None:
@@ -91,7 +91,7 @@ class Becoming:
                     return max(deadline, timers.now)
             case Candidate(election_deadline=deadline):
                 return max(deadline, timers.now)
-            case Prospective(election_deadline=deadline, tally=tally) if not tally.is_lost:
+            case Prospective(election_deadline=deadline, vote_tally=tally) if not tally.is_lost:
                 return max(deadline, timers.now)
             case Follower(fetch_deadline=deadline) if is_higher and deadline > timers.now:
                 return deadline
@@ -99,27 +99,29 @@ class Becoming:
 
     # --- seeking votes ----------------------------------------------------------------------------
 
-    def prospective(self, cause: Cause, why: str, *, resume_deadline: Millis | None = None) -> None:
+    def become_prospective(
+        self, cause: RoleChangeCause, why: str, *, resume_deadline: Millis | None = None
+    ) -> None:
         """Start a pre-vote round; a single voter becomes a candidate directly."""
         timers = self.r.timers
         deadline = timers.after(timers.draw_election_timeout())
         role = Prospective(self.new_tally(), deadline, resume_deadline)
         self._enter(role, cause, why)
-        if role.tally.is_won:
-            self.candidate(Cause.PRE_VOTES_GRANTED, "no other voter to ask")
+        if role.vote_tally.is_won:
+            self.become_candidate(RoleChangeCause.PRE_VOTES_GRANTED, "no other voter to ask")
 
-    def candidate(self, cause: Cause, why: str) -> None:
+    def become_candidate(self, cause: RoleChangeCause, why: str) -> None:
         """Raise the epoch by one, vote for this replica, request the other votes."""
         r = self.r
         r.leader_endpoints = ()
         r.save_election(ElectionState(Epoch(r.epoch + 1), None, r.key))
         self._enter_candidate(cause, why)
 
-    def candidate_again(self) -> None:
+    def resume_candidate(self) -> None:
         """Request votes in the epoch in which this replica voted for itself before its restart."""
-        self._enter_candidate(Cause.STARTUP, "was a candidate before the restart")
+        self._enter_candidate(RoleChangeCause.STARTUP, "was a candidate before the restart")
 
-    def _enter_candidate(self, cause: Cause, why: str) -> None:
+    def _enter_candidate(self, cause: RoleChangeCause, why: str) -> None:
         r = self.r
         deadline = r.timers.after(r.timers.draw_election_timeout())
         role = Candidate(self.new_tally(), deadline)
@@ -127,25 +129,25 @@ class Becoming:
             self._enter(role, cause, why)
         else:
             self._take(role, cause, f"{why}: candidate in epoch {r.epoch}")
-        if role.tally.is_won:
-            self.leader()
+        if role.vote_tally.is_won:
+            self.become_leader()
 
-    def new_tally(self) -> Tally:
+    def new_tally(self) -> VoteTally:
         """A new round of votes, with only this voter's own vote."""
         r = self.r
         votes: dict[NodeId, bool | None] = {voter.key.node_id: None for voter in r.voters}
         if r.is_voter:
             votes[r.node_id] = True
-        return Tally(votes, r.voters.majority)
+        return VoteTally(votes, r.voters.majority)
 
     # --- following --------------------------------------------------------------------------------
 
-    def follower(
+    def become_follower(
         self,
         epoch: Epoch,
         leader_id: NodeId,
         endpoints: tuple[Endpoint, ...],
-        cause: Cause,
+        cause: RoleChangeCause,
         why: str,
         *,
         resume_deadline: Millis | None = None,
@@ -155,7 +157,7 @@ class Becoming:
         assert leader_id != r.node_id, "a replica does not follow itself"
         voted = r.election.voted if epoch == r.epoch else None
         if resume_deadline is None:
-            r.suspicion = None
+            r.leader_suspicion = None
         if endpoints:
             r.leader_endpoints = endpoints
         elif r.election.leader_id != leader_id or epoch != r.epoch:
@@ -165,15 +167,15 @@ class Becoming:
         self._enter(Follower(leader_id, deadline), cause, f"{why} (leader {leader_id})")
         r.last_leader = r.leader_info
 
-    def leave_to_others(self, role: Follower) -> None:
+    def yield_election(self, role: Follower) -> None:
         """Follow a lost leader without contact to it: another voter may campaign."""
         timers = self.r.timers
         deadline = timers.after(timers.draw_election_timeout())
-        self.r.take_role(replace(role, fetch_deadline=deadline, has_fetched=False))
+        self.r.set_role(replace(role, fetch_deadline=deadline, has_fetched=False))
 
     # --- leading ----------------------------------------------------------------------------------
 
-    def leader(self) -> None:
+    def become_leader(self) -> None:
         """Become leader: durable first, then the records that start the epoch.
 
         The first leader of a quorum with voters in the log also writes kraft.version and the voter
@@ -181,8 +183,8 @@ class Becoming:
         """
         r, role = self.r, self.r.role
         assert isinstance(role, Candidate)
-        granted = tuple(NodeId(node) for node, vote in role.tally.votes.items() if vote)
-        r.suspicion = None
+        granted = tuple(NodeId(node) for node, vote in role.vote_tally.votes.items() if vote)
+        r.leader_suspicion = None
         r.leader_endpoints = r.config.endpoints
         r.save_election(ElectionState(r.epoch, r.node_id, r.election.voted))
         leader = Leader(
@@ -191,24 +193,28 @@ class Becoming:
             check_quorum_deadline=r.timers.check_quorum_deadline(),
             begin_epoch_deadline=r.timers.now,
         )
-        self._enter(leader, Cause.VOTES_GRANTED, f"{len(granted)} of {len(r.voters)} votes")
+        self._enter(
+            leader, RoleChangeCause.VOTES_GRANTED, f"{len(granted)} of {len(r.voters)} votes"
+        )
         r.last_leader = r.leader_info
         append_epoch_start(r, granted)
 
-    def resigned(self, preferred: tuple[ReplicaKey, ...], cause: Cause, why: str) -> None:
+    def become_resigned(
+        self, preferred: tuple[ReplicaKey, ...], cause: RoleChangeCause, why: str
+    ) -> None:
         """Resign within the epoch; there is nothing to save, since the leader stays the same."""
-        self._enter(self._resigned(preferred), cause, why)
+        self._enter(self._become_resigned(preferred), cause, why)
 
-    def resigned_again(self) -> None:
+    def resume_resigned(self) -> None:
         """Resign as a leader that restarted within its epoch.
 
         Unflushed records of this epoch may be lost: a leader that continued could use an
         (offset, epoch) twice, and so could another candidate with this replica's vote.
         """
         text = f"led epoch {self.r.epoch} before the restart: resigned"
-        self._take(self._resigned(()), Cause.STARTUP, text)
+        self._take(self._become_resigned(()), RoleChangeCause.STARTUP, text)
 
-    def _resigned(self, preferred: tuple[ReplicaKey, ...]) -> Resigned:
+    def _become_resigned(self, preferred: tuple[ReplicaKey, ...]) -> Resigned:
         """The role of a leader that ended its epoch and notifies all other voters."""
         r = self.r
         others = {v.key.node_id: None for v in r.voters if v.key.node_id != r.node_id}

@@ -8,41 +8,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from quorate.raft.election.vote_rejections import Refusals
+from quorate.raft.election.vote_rejections import VoteRejections
 from quorate.raft.messages import ElectionState, VoteRefusal, VoteRequest, VoteResponse
-from quorate.raft.request_manager import CallKind
+from quorate.raft.request_manager import RequestKind
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Unattached, role_name
-from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from quorate.raft.election.epoch_guard import Believing
-    from quorate.raft.election.failure_detector import Suspecting
-    from quorate.raft.election.pre_vote_leases import Promises
-    from quorate.raft.election.transitions import Becoming
+    from quorate.raft.election.epoch_guard import EpochGuard
+    from quorate.raft.election.failure_detector import LeaderFailureDetector
+    from quorate.raft.election.pre_vote_leases import PreVoteLeases
+    from quorate.raft.election.transitions import RoleTransitions
     from quorate.raft.replica import Replica
     from quorate.records.ids import NodeId
 
-WhyNot: TypeAlias = tuple[VoteRefusal, str]
+RejectionReason: TypeAlias = tuple[VoteRefusal, str]
 
 
-class Voting:
+class VoteHandler:
     """Answers of one replica to Vote requests."""
 
     def __init__(
         self,
         replica: Replica,
-        becoming: Becoming,
-        believing: Believing,
-        suspecting: Suspecting,
-        promises: Promises,
+        role_transitions: RoleTransitions,
+        epoch_guard: EpochGuard,
+        leader_failure_detector: LeaderFailureDetector,
+        pre_vote_leases: PreVoteLeases,
     ) -> None:
         self.r = replica
-        self.becoming = becoming
-        self.believing = believing
-        self.suspecting = suspecting
-        self.promises = promises
-        self.refusals = Refusals(replica.timers)
+        self.role_transitions = role_transitions
+        self.epoch_guard = epoch_guard
+        self.leader_failure_detector = leader_failure_detector
+        self.pre_vote_leases = pre_vote_leases
+        self.vote_rejections = VoteRejections(replica.timers)
 
     def handle_vote(self, request: VoteRequest) -> VoteResponse:
         """Answer a vote or pre-vote request (Kafka: handleVoteRequest).
@@ -59,43 +59,45 @@ class Voting:
             return self._refuse(VoteRefusal.STALE_EPOCH, ErrorCode.FENCED_LEADER_EPOCH)
         kind = "pre-vote" if request.pre_vote else "vote"
         nominee = request.replica.node_id
-        if not self.believing.admit(request.replica_epoch):
+        if not self.epoch_guard.accepts(request.replica_epoch):
             text = f"{kind} of {nominee} in epoch {request.replica_epoch}: not believed"
             claimed_epoch = request.replica_epoch
-            r.out.note(NoteKind.NOT_BELIEVED, text, peer=nominee, claimed_epoch=claimed_epoch)
+            r.out.note(TraceEventKind.NOT_BELIEVED, text, peer=nominee, claimed_epoch=claimed_epoch)
             return self._refuse(VoteRefusal.NOT_BELIEVED, ErrorCode.INVALID_REQUEST)
         if request.replica_epoch > r.epoch:
             why = f"{kind} of {nominee} in a higher epoch"
-            self.becoming.unattached(request.replica_epoch, Cause.HIGHER_EPOCH, why)
+            self.role_transitions.become_unattached(
+                request.replica_epoch, RoleChangeCause.HIGHER_EPOCH, why
+            )
         # Rule `no_state_from_rejections`: its epoch counts even if it was addressed to another
         # replica.
         if not self._is_meant_for_us(request):
             return self._refuse(VoteRefusal.INVALID_VOTER_KEY, ErrorCode.INVALID_VOTER_KEY)
         if request.pre_vote and isinstance(r.role, Prospective):
             self._hear_rival(r.role, nominee)
-        refusal = self.reason_to_refuse(request)
+        refusal = self.rejection_reason(request)
         if refusal is not None:
             self._tell_refusal(request, *refusal)
             if request.pre_vote and refusal[0] is VoteRefusal.LOG_BEHIND:
-                self.suspecting.rival_is_behind()
+                self.leader_failure_detector.on_losing_contender()
             return self._refuse(refusal[0])
         if not request.pre_vote:
             self._vote_for(request)
         else:
             self._promise(nominee)
         text = f"grants {kind} to {nominee} in epoch {r.epoch}"
-        r.out.note(NoteKind.VOTE_GRANTED, text, nominee=nominee, is_pre_vote=request.pre_vote)
-        leader = self.believing.told_with(ErrorCode.NONE)
+        r.out.note(TraceEventKind.VOTE_GRANTED, text, nominee=nominee, is_pre_vote=request.pre_vote)
+        leader = self.epoch_guard.leader_info_for(ErrorCode.NONE)
         return VoteResponse(ErrorCode.NONE, leader, vote_granted=True)
 
     def _refuse(self, refusal: VoteRefusal, error: ErrorCode = ErrorCode.NONE) -> VoteResponse:
-        return VoteResponse(error, self.believing.told_with(error), refusal=refusal)
+        return VoteResponse(error, self.epoch_guard.leader_info_for(error), refusal=refusal)
 
     def _tell_refusal(self, request: VoteRequest, refusal: VoteRefusal, reason: str) -> None:
         nominee = request.replica.node_id
-        self.refusals.add(nominee, reason)
+        self.vote_rejections.add(nominee, reason)
         self.r.out.note(
-            NoteKind.VOTE_REFUSED,
+            TraceEventKind.VOTE_REFUSED,
             f"refuses {'pre-vote' if request.pre_vote else 'vote'} to {nominee}: {reason}",
             nominee=nominee,
             is_pre_vote=request.pre_vote,
@@ -107,13 +109,13 @@ class Voting:
     def _hear_rival(self, role: Prospective, rival: NodeId) -> None:
         """Record another nominee: it has lost the leader, too, so an election is due."""
         r = self.r
-        if role.rival_ms is None:
-            r.calls.end_backoff(CallKind.VOTE, rival)
-        role.rival_ms = r.timers.now
+        if role.contender_seen_ms is None:
+            r.request_manager.end_backoff(RequestKind.VOTE, rival)
+        role.contender_seen_ms = r.timers.now
 
     def _promise(self, nominee: NodeId) -> None:
         """Grant the pre-vote to another nominee, end the own round, and start one later."""
-        self.promises.give(nominee)
+        self.pre_vote_leases.grant(nominee)
         if isinstance(self.r.role, Prospective):
             self._begin_anew(self.r.role)
 
@@ -128,13 +130,15 @@ class Voting:
             self._begin_anew(r.role)
         else:
             why = f"votes for {request.replica.node_id}"
-            self.becoming.unattached(r.epoch, Cause.VOTE_GIVEN, why, voted=request.replica)
-        self.promises.give(request.replica.node_id)
+            self.role_transitions.become_unattached(
+                r.epoch, RoleChangeCause.VOTE_GIVEN, why, voted=request.replica
+            )
+        self.pre_vote_leases.grant(request.replica.node_id)
 
     def _begin_anew(self, role: Prospective) -> None:
-        self.r.calls.abandon(CallKind.VOTE)
-        role.tally = self.becoming.new_tally()
-        role.promised_until.clear()
+        self.r.request_manager.abandon(RequestKind.VOTE)
+        role.vote_tally = self.role_transitions.new_tally()
+        role.lease_expiry.clear()
 
     # --- conditions -------------------------------------------------------------------------------
 
@@ -151,7 +155,7 @@ class Voting:
             return r.log.committed_kraft_version(r.high_watermark) == 0
         return voter.directory_id == r.key.directory_id
 
-    def reason_to_refuse(self, request: VoteRequest) -> WhyNot | None:
+    def rejection_reason(self, request: VoteRequest) -> RejectionReason | None:
         """The reason to reject the vote; None if it is granted. The epochs are equal here.
 
         A granted vote is granted again, regardless of the log: the candidate claims only what it
@@ -166,7 +170,7 @@ class Voting:
         if not request.pre_vote and self._has_voted_for(request):
             return self._reason_to_refuse_vote(request)
         if not self.is_up_to_date(request):
-            why = f"its log ends at {request.last}, this one needs {r.vote_bar}"
+            why = f"its log ends at {request.last}, this one needs {r.min_candidate_log_end}"
             return VoteRefusal.LOG_BEHIND, why
         if request.pre_vote:
             return self._reason_to_refuse_pre_vote(request)
@@ -177,9 +181,9 @@ class Voting:
 
         See rule `damaged_voter_heals`.
         """
-        return request.last >= self.r.vote_bar
+        return request.last >= self.r.min_candidate_log_end
 
-    def _reason_to_refuse_pre_vote(self, request: VoteRequest) -> WhyNot | None:
+    def _reason_to_refuse_pre_vote(self, request: VoteRequest) -> RejectionReason | None:
         """Reject, per KIP-996, if this replica leads or is in contact with the leader.
 
         If two nominees ask each other, the one with the longer log takes precedence, and with equal
@@ -191,12 +195,12 @@ class Voting:
         match r.role:
             case Leader():
                 return VoteRefusal.HAS_LEADER, "this replica leads"
-            case Follower(leader_id=leader_id) if self.suspecting.hears_leader():
+            case Follower(leader_id=leader_id) if self.leader_failure_detector.has_live_leader():
                 return VoteRefusal.HAS_LEADER, f"it hears leader {leader_id}"
             case Prospective() if self._goes_first(request):
                 return VoteRefusal.RIVAL_GOES_FIRST, "it asks for pre-votes, too, and goes first"
         is_rival = isinstance(r.role, Prospective)
-        return self.promises.reason_to_refuse(rival, is_rival=is_rival)
+        return self.pre_vote_leases.reason_to_refuse(rival, is_rival=is_rival)
 
     def _goes_first(self, request: VoteRequest) -> bool:
         """True if this replica precedes that nominee; False if it waits for its disk."""
@@ -204,7 +208,7 @@ class Voting:
         is_ahead = (log.end, self.r.node_id) > (request.last, request.replica.node_id)
         return is_ahead and log.flushed >= log.end.offset
 
-    def _reason_to_refuse_vote(self, request: VoteRequest) -> WhyNot | None:
+    def _reason_to_refuse_vote(self, request: VoteRequest) -> RejectionReason | None:
         """Grant one vote per epoch, and none in an epoch whose leader is known."""
         r = self.r
         if request.replica.node_id == r.node_id:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.raft.timers import Timers
     from quorate.records.ids import Millis, NodeId
 
-REFUSALS_TOLD_MS: Final = 300_000
+REJECTIONS_REPORTED_MS: Final = 300_000
 REFUSALS_MAX: Final = 32
 
 
-@value
+@value_type
 class _Refusal:
     """Votes that were rejected for one nominee."""
 
@@ -23,7 +23,7 @@ class _Refusal:
     last_ms: Millis
 
 
-class Refusals:
+class VoteRejections:
     """Rejected votes of one replica, by nominee."""
 
     def __init__(self, timers: Timers) -> None:
@@ -49,4 +49,4 @@ class Refusals:
 
     def _is_recent(self, refusal: _Refusal) -> bool:
         """True if a rejection is recent enough to describe the current state of the quorum."""
-        return self._timers.now - refusal.last_ms <= REFUSALS_TOLD_MS
+        return self._timers.now - refusal.last_ms <= REJECTIONS_REPORTED_MS

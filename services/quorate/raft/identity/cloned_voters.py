@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.messages import FetchRequest, ReplicaState
 from quorate.raft.roles import Doubles, Leader, Process
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Admission(Enum):
     REFUSED = "refused"
 
 
-class Clones:
+class ClonedVoters:
     """The processes of the voters, as one leader knows them."""
 
     def __init__(self, replica: Replica) -> None:
@@ -151,7 +151,7 @@ class Clones:
             if not found.is_clone:
                 found.is_clone = True
                 text = f"two processes are voter {key}: the one that came second is refused"
-                self.r.out.note(NoteKind.CLONE_FOUND, text, peer=key.node_id)
+                self.r.out.note(TraceEventKind.CLONE_FOUND, text, peer=key.node_id)
 
     def _judge(self, found: Doubles, process: Process) -> Admission:
         """Decide about a valid Fetch; an earlier process than the current one is served only."""

@@ -19,7 +19,7 @@ from quorate.raft.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ReplicaKey
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.raft.api import Peer
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _OF_THE_LEADER: Final = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
 
 
-@value
+@value_type
 class ReplicaIdentity:
     """One replica of one cluster."""
 

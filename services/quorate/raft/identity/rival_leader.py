@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from quorate.records.ids import Epoch, NodeId
 
 
-@named_value
+@keyword_value_type
 class Rival:
     """The node that reported that it leads, its epoch, and the address at which it was asked."""
 

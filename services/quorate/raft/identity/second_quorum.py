@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.trace_events import NoteKind
-from quorate.records.value_types import value
+from quorate.raft.trace_events import TraceEventKind
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig
@@ -30,7 +30,7 @@ PROOFS: Final = 3
 MET_FACTOR: Final = 5
 
 
-@value
+@value_type
 class _Proof:
     """The proofs from one leader so far, with the epoch and the time of the last one."""
 
@@ -66,7 +66,9 @@ class SecondQuorum:
         if count < PROOFS:
             return
         if not self.is_met:
-            self._out.note(NoteKind.RIVAL_FOUND, self._words(self._proof), leader_id=leader_id)
+            self._out.note(
+                TraceEventKind.RIVAL_FOUND, self._words(self._proof), leader_id=leader_id
+            )
         self._until = self._timers.after(self._met_ms)
 
     def take_back(self, leader_id: NodeId) -> None:

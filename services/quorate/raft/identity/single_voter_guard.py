@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.api import CallFailure, Peer, SaveRival
+from quorate.raft.api import Peer, RequestFailure, SaveRival
 from quorate.raft.identity.rival_leader import Rival
 from quorate.raft.messages import (
     NOTHING_KNOWN,
@@ -35,18 +35,18 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.request_manager import CallKind
+from quorate.raft.request_manager import RequestKind
 from quorate.raft.roles import Leader, Resigned
-from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
-    from quorate.raft.election.transitions import Becoming
+    from quorate.raft.election.transitions import RoleTransitions
     from quorate.raft.messages import LeaderInfo, Request, Response
     from quorate.raft.replica import Replica
-    from quorate.raft.request_manager import Call
+    from quorate.raft.request_manager import InFlightRequest
     from quorate.records.ids import NodeId
 
 # The interval between two bootstrap servers is five retry backoffs, between two rounds of them five
@@ -59,7 +59,7 @@ ROUND_FACTOR: Final = 5
 LEADS_ON_FACTOR: Final = 5
 
 
-@value
+@value_type
 class _Row:
     """A leader of an earlier epoch, and the times of its first and last consecutive answer."""
 
@@ -68,12 +68,12 @@ class _Row:
     last_ms: Millis
 
 
-class Rivalry:
+class SingleVoterGuard:
     """The search of a single voter for another quorum, and its resignation if it finds one."""
 
-    def __init__(self, replica: Replica, becoming: Becoming) -> None:
+    def __init__(self, replica: Replica, role_transitions: RoleTransitions) -> None:
         self.r = replica
-        self.becoming = becoming
+        self.role_transitions = role_transitions
         # The leader that others reported and that this replica has yet to ask.
         self._alleged: Rival | None = None
         # The leader of an earlier epoch that has led in every answer so far.
@@ -130,7 +130,7 @@ class Rivalry:
         if not is_alone:
             self._alleged = None
         elif alleged is not None:
-            if r.calls.may_call(CallKind.LOOK_AROUND, alleged.leader_id, r.timers.now):
+            if r.request_manager.may_send(RequestKind.LOOK_AROUND, alleged.leader_id, r.timers.now):
                 self._ask_whether_it_leads(alleged)
         elif is_leading:
             self._look_around()
@@ -140,7 +140,11 @@ class Rivalry:
         servers = r.bootstrap_peers()
         if self._asked_in != r.epoch:
             self._asked_in, self._turn, self._next_ms = r.epoch, 0, r.timers.now
-        if not servers or self._next_ms > r.timers.now or r.calls.in_flight(CallKind.LOOK_AROUND):
+        if (
+            not servers
+            or self._next_ms > r.timers.now
+            or r.request_manager.in_flight(RequestKind.LOOK_AROUND)
+        ):
             return
         if self._earlier is not None:
             self._next_ms = r.timers.after(r.config.fetch_timeout_ms)
@@ -171,30 +175,41 @@ class Rivalry:
             max_wait_ms=Millis(0),
             max_bytes=1,
         )
-        self.r.send(CallKind.LOOK_AROUND, peer, question)
+        self.r.send(RequestKind.LOOK_AROUND, peer, question)
 
-    def handle_response(self, call: Call, response: FetchResponse | CallFailure) -> None:
+    def handle_response(
+        self, in_flight_request: InFlightRequest, response: FetchResponse | RequestFailure
+    ) -> None:
         """Handle an answer: only a leader's own proves that it leads; others lead to a request."""
-        if self._alleged is not None and call.to == self._alleged.leader_id:
+        if self._alleged is not None and in_flight_request.to == self._alleged.leader_id:
             self._alleged = None
         row = self._earlier
-        if row is not None and call.to == row.rival.leader_id:
+        if row is not None and in_flight_request.to == row.rival.leader_id:
             self._earlier = None
-        if isinstance(response, CallFailure) or call.at is None:
+        if isinstance(response, RequestFailure) or in_flight_request.at is None:
             return
         named = response.leader
-        if named.leader_id != call.to or not self._is_strange(call.to, named.epoch):
+        if named.leader_id != in_flight_request.to or not self._is_strange(
+            in_flight_request.to, named.epoch
+        ):
             # Replicas of an earlier epoch may refer to one another in a cycle.
-            if named.epoch >= self.r.epoch or call.to < 0:
+            if named.epoch >= self.r.epoch or in_flight_request.to < 0:
                 self.doubts(named)
             return
-        found = Rival(leader_id=call.to, epoch=named.epoch, host=call.at.host, port=call.at.port)
+        found = Rival(
+            leader_id=in_flight_request.to,
+            epoch=named.epoch,
+            host=in_flight_request.at.host,
+            port=in_flight_request.at.port,
+        )
         if named.epoch >= self.r.epoch:
             self._stand_down(found)
         elif response.error is ErrorCode.NONE:
-            self._see_earlier(found, call, row)
+            self._see_earlier(found, in_flight_request, row)
 
-    def _see_earlier(self, found: Rival, call: Call, row: _Row | None) -> None:
+    def _see_earlier(
+        self, found: Rival, in_flight_request: InFlightRequest, row: _Row | None
+    ) -> None:
         """Stand down if a leader of an earlier epoch has led for too long.
 
         A leader that has not noticed yet that it was deposed gives the same answer; one that has
@@ -203,9 +218,13 @@ class Rivalry:
         """
         r = self.r
         timeout_ms, since_ms = r.config.fetch_timeout_ms, r.timers.now
-        if row is not None and row.rival == found and call.sent_ms - row.last_ms <= 2 * timeout_ms:
+        if (
+            row is not None
+            and row.rival == found
+            and in_flight_request.sent_ms - row.last_ms <= 2 * timeout_ms
+        ):
             since_ms = row.since_ms
-        if call.sent_ms - since_ms >= timeout_ms * LEADS_ON_FACTOR:
+        if in_flight_request.sent_ms - since_ms >= timeout_ms * LEADS_ON_FACTOR:
             self._stand_down(found)
         elif isinstance(r.role, Leader):
             self._earlier = _Row(found, since_ms, r.timers.now)
@@ -216,7 +235,11 @@ class Rivalry:
         r = self.r
         if not isinstance(r.role, Leader) or r.is_stopping or self._alleged is not None:
             return
-        if self.is_alone() and r.bootstrap_peers() and not r.calls.in_flight(CallKind.LOOK_AROUND):
+        if (
+            self.is_alone()
+            and r.bootstrap_peers()
+            and not r.request_manager.in_flight(RequestKind.LOOK_AROUND)
+        ):
             due.append(self._next_ms)
 
     # --- standing down ----------------------------------------------------------------------------
@@ -224,14 +247,14 @@ class Rivalry:
     def _stand_down(self, rival: Rival) -> None:
         """Stop leading, durably: records acknowledged from now on could be lost."""
         r = self.r
-        r.readiness.rival = rival
+        r.leader_eligibility.rival = rival
         r.out.emit(SaveRival(rival))
         text = f"{rival} has not asked this single voter for its vote: there are two quorums"
-        r.out.note(NoteKind.RIVAL_FOUND, text, leader_id=rival.leader_id)
+        r.out.note(TraceEventKind.RIVAL_FOUND, text, leader_id=rival.leader_id)
         if isinstance(r.role, Leader):
-            self.becoming.resigned((), Cause.RIVAL, text)
+            self.role_transitions.become_resigned((), RoleChangeCause.RIVAL, text)
         elif not isinstance(r.role, Resigned):
-            self.becoming.unattached(r.epoch, Cause.RIVAL, text)
+            self.role_transitions.become_unattached(r.epoch, RoleChangeCause.RIVAL, text)
 
     def refusal(self, request: Request) -> Response | None:
         """The response to other replicas while another quorum is known; it must not mislead.

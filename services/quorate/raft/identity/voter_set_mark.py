@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from quorate.records.ids import Epoch, Offset
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MARKS_MAX: Final = 2
 
 
-@named_value
+@keyword_value_type
 class VotersMark:
     """The offset of a voter set, the epoch there, and a checksum of its voters' identities."""
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.api import CallFailure, Peer
-from quorate.raft.membership.rejection import Obstacle
+from quorate.raft.api import Peer, RequestFailure
+from quorate.raft.membership.rejection import Rejection
 from quorate.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
@@ -17,69 +17,73 @@ from quorate.raft.messages import (
     MembershipResponse,
     Reason,
 )
-from quorate.raft.request_manager import CallKind
+from quorate.raft.request_manager import RequestKind
 from quorate.raft.roles import Leader, PendingChange
-from quorate.raft.trace_events import NoteKind
-from quorate.raft.trace_fields import change_values
+from quorate.raft.trace_events import TraceEventKind
+from quorate.raft.trace_fields import voter_change_fields
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
 from quorate.records.voters import Voter
 
 if TYPE_CHECKING:
-    from quorate.raft.membership.voter_changes import Changes
-    from quorate.raft.request_manager import Call
+    from quorate.raft.membership.voter_changes import VoterChanges
+    from quorate.raft.request_manager import InFlightRequest
     from quorate.records.ids import ReplicaKey, ReplyToken
 
 
-class Adding:
+class AddVoterHandler:
     """AddRaftVoter at a leader."""
 
-    def __init__(self, changes: Changes) -> None:
-        self.changes = changes
-        self.r = changes.r
+    def __init__(self, voter_changes: VoterChanges) -> None:
+        self.voter_changes = voter_changes
+        self.r = voter_changes.r
 
     def handle(self, token: ReplyToken, request: AddRaftVoterRequest) -> None:
         """Reject an invalid request immediately; otherwise ask the new voter for its versions."""
         r = self.r
-        obstacle = self.changes.why_not_leader(request.cluster_id) or self._why_malformed(request)
+        obstacle = self.voter_changes.check_leader(request.cluster_id) or self._why_malformed(
+            request
+        )
         if obstacle is None:
             assert isinstance(r.role, Leader)
-            obstacle = self.why_not(
+            obstacle = self.check(
                 r.role, request.voter, auto_join=request.auto_join, force=request.force
             )
         if obstacle is not None:
-            self.changes.refuse(token, obstacle)
+            self.voter_changes.reject(token, obstacle)
             return
         assert isinstance(r.role, Leader)
-        endpoint = self.changes.address(request.listeners)
+        endpoint = self.voter_changes.address(request.listeners)
         assert endpoint is not None
         deadline = r.timers.after(request.timeout_ms or r.config.request_timeout_ms)
         key = request.voter
         what = f"add voter {key}"
-        about = change_values("add", key)
-        r.out.note(NoteKind.CHANGE_BEGUN, f"{what} at {endpoint}: asks for its versions", **about)
+        about = voter_change_fields("add", key)
+        r.out.note(
+            TraceEventKind.CHANGE_BEGUN, f"{what} at {endpoint}: asks for its versions", **about
+        )
         peer = Peer(key.node_id, endpoint.host, endpoint.port)
-        call = r.send(CallKind.API_VERSIONS, peer, ApiVersionsRequest())
+        call = r.send(RequestKind.API_VERSIONS, peer, ApiVersionsRequest())
         pending = PendingChange(token, what, deadline, about, request=request, call=call.call)
         if not request.force:
-            self.changes.begin_round(r.role, pending)
-        self.changes.wait(r.role, pending)
+            self.voter_changes.begin_round(r.role, pending)
+        self.voter_changes.wait(r.role, pending)
 
-    def _why_malformed(self, request: AddRaftVoterRequest) -> Obstacle | None:
+    def _why_malformed(self, request: AddRaftVoterRequest) -> Rejection | None:
         if request.voter.directory_id is None:
             text = "voter_directory_id is missing: take it from the new voter's meta.properties"
-            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.DIRECTORY_ID_UNKNOWN, text)
-        return self.changes.why_unreachable(request.listeners)
+            return Rejection(ErrorCode.INVALID_REQUEST, Reason.DIRECTORY_ID_UNKNOWN, text)
+        return self.voter_changes.check_listeners(request.listeners)
 
-    def why_not(
+    def check(
         self, role: Leader, key: ReplicaKey, *, auto_join: bool = False, force: bool = False
-    ) -> Obstacle | None:
+    ) -> Rejection | None:
         """The reason why this replica may not become a voter now; None if it may."""
         r = self.r
-        obstacle = self.changes.why_not_now(role)
+        obstacle = self.voter_changes.check_preconditions(role)
         if obstacle is not None:
             return obstacle
-        obstacle = self.why_duplicate(key)
+        obstacle = self.check_duplicate(key)
         if obstacle is not None:
             return obstacle
         if auto_join and key in r.voters.decommissioned:
@@ -87,13 +91,13 @@ class Adding:
                 f"node {key.node_id} with {_directory(key)} was removed and does not come back by "
                 "itself: add it by hand (quorate metadata-quorum add-controller)"
             )
-            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.VOTER_DECOMMISSIONED, text)
-        lagging = self.changes.why_lagging(role, key)
+            return Rejection(ErrorCode.INVALID_REQUEST, Reason.VOTER_DECOMMISSIONED, text)
+        lagging = self.voter_changes.check_caught_up(role, key)
         if lagging is not None or force:
             return lagging
-        return self.changes.why_no_live_majority(role, r.voters.with_voter(Voter(key)))
+        return self.voter_changes.check_live_majority(role, r.voters.with_voter(Voter(key)))
 
-    def why_duplicate(self, key: ReplicaKey) -> Obstacle | None:
+    def check_duplicate(self, key: ReplicaKey) -> Rejection | None:
         """The rejection if the node id is already a voter: it has one vote, with any directory."""
         twin = self.r.voters.by_id(key.node_id)
         if twin is None:
@@ -102,25 +106,27 @@ class Adding:
             f"node {key.node_id} is a voter already, with {_directory(twin.key)}: a node id "
             "votes once; remove that voter first if its disk is gone"
         )
-        return Obstacle(ErrorCode.DUPLICATE_VOTER, Reason.DUPLICATE_VOTER, text)
+        return Rejection(ErrorCode.DUPLICATE_VOTER, Reason.DUPLICATE_VOTER, text)
 
-    def handle_versions(self, call: Call, answer: ApiVersionsResponse | CallFailure) -> bool:
+    def handle_versions(
+        self, in_flight_request: InFlightRequest, answer: ApiVersionsResponse | RequestFailure
+    ) -> bool:
         """Handle the new voter's answer, or its absence; True if it may be added."""
         role = self.r.role
         pending = role.pending if isinstance(role, Leader) else None
-        if pending is None or pending.call != call.call:
+        if pending is None or pending.call != in_flight_request.call:
             return False
         request = pending.request
         assert isinstance(role, Leader)
         assert isinstance(request, AddRaftVoterRequest)
-        if isinstance(answer, CallFailure):
+        if isinstance(answer, RequestFailure):
             role.pending = None
-            self.changes.refuse_unreachable(pending)
+            self.voter_changes.refuse_unreachable(pending)
             return False
         obstacle = self._why_unsuited(request, answer)
         if obstacle is not None:
             role.pending = None
-            self.changes.refuse(pending.token, obstacle)
+            self.voter_changes.reject(pending.token, obstacle)
             return False
         pending.call = None
         pending.voter = Voter(
@@ -135,47 +141,47 @@ class Adding:
         assert isinstance(role, Leader)
         assert voter is not None, "it has answered"
         obstacle = (
-            self.changes.why_not_leader(request.cluster_id)
-            or self.why_not(role, voter.key, auto_join=request.auto_join, force=request.force)
-            or self.changes.why_unwritable(r.voters.with_voter(voter))
+            self.voter_changes.check_leader(request.cluster_id)
+            or self.check(role, voter.key, auto_join=request.auto_join, force=request.force)
+            or self.voter_changes.check_record_limits(r.voters.with_voter(voter))
         )
         if obstacle is not None:
-            self.changes.refuse(pending.token, obstacle)
+            self.voter_changes.reject(pending.token, obstacle)
             return
         r.out.note(
-            NoteKind.CHANGE_APPENDED,
+            TraceEventKind.CHANGE_APPENDED,
             f"{pending.what}: appended at offset {r.log.end.offset}",
-            **pending.about,
+            **pending.trace_fields,
             offset=r.log.end.offset,
         )
         if not request.ack_when_committed:
             r.out.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
         waiting = pending if request.ack_when_committed else None
-        self.changes.append(waiting, voters=r.voters.with_voter(voter))
+        self.voter_changes.append(waiting, voters=r.voters.with_voter(voter))
 
     def _why_unsuited(
         self, request: AddRaftVoterRequest, answer: ApiVersionsResponse
-    ) -> Obstacle | None:
+    ) -> Rejection | None:
         r = self.r
         key = request.voter
-        endpoint = self.changes.address(request.listeners)
+        endpoint = self.voter_changes.address(request.listeners)
         if answer.error is not ErrorCode.NONE:
             text = f"node {key.node_id} at {endpoint} answers ApiVersions with {answer.error.name}"
-            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_UNREACHABLE, text)
+            return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_UNREACHABLE, text)
         if answer.key != key or answer.cluster_id != r.config.cluster_id:
             text = (
                 f"at {endpoint} answers node {answer.key.node_id} with {_directory(answer.key)} of "
                 f"cluster {answer.cluster_id}, not node {key.node_id} with {_directory(key)}: give "
                 "the new voter's own address and directory id"
             )
-            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.VOTER_IS_SOMEBODY_ELSE, text)
+            return Rejection(ErrorCode.INVALID_REQUEST, Reason.VOTER_IS_SOMEBODY_ELSE, text)
         finalised = r.log.kraft_version
         if not answer.kraft_version_min <= finalised <= answer.kraft_version_max:
             text = (
                 f"node {key.node_id} supports kraft.version {answer.kraft_version_min} to "
                 f"{answer.kraft_version_max}, and {finalised} is in force: upgrade its software"
             )
-            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.VOTER_UNSUPPORTED, text)
+            return Rejection(ErrorCode.INVALID_REQUEST, Reason.VOTER_UNSUPPORTED, text)
         return None
 
 

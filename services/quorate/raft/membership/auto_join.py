@@ -11,22 +11,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.api import CallFailure
+from quorate.raft.api import RequestFailure
 from quorate.raft.messages import (
     AddRaftVoterRequest,
     MembershipResponse,
     RemoveRaftVoterRequest,
 )
-from quorate.raft.request_manager import CallKind
+from quorate.raft.request_manager import RequestKind
 from quorate.raft.roles import Follower, Leader
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
-    from quorate.raft.election.leader_updates import Learning
+    from quorate.raft.election.leader_updates import LeaderUpdates
     from quorate.raft.replica import Replica
-    from quorate.raft.request_manager import Call
+    from quorate.raft.request_manager import InFlightRequest
 
 # Fraction of the fetch timeout: the delay before a rejected request is repeated. A random delay of
 # up to the same length is added, so that several joining observers do not collide each time.
@@ -36,12 +36,12 @@ ACCEPTED_FETCH_TIMEOUTS: Final = 3
 ANSWER_PERCENT: Final = 80
 
 
-class Joining:
+class AutoJoin:
     """The auto-join of one observer."""
 
-    def __init__(self, replica: Replica, learning: Learning) -> None:
+    def __init__(self, replica: Replica, leader_updates: LeaderUpdates) -> None:
         self.r = replica
-        self.learning = learning
+        self.leader_updates = leader_updates
         self.next_ms = Millis(0)
         self.is_adding = False
 
@@ -49,7 +49,11 @@ class Joining:
         """Request the next change."""
         r = self.r
         r.was_voter = r.was_voter or self._is_known_voter()
-        if not self._is_due() or self.next_ms > r.timers.now or r.calls.in_flight(CallKind.JOIN):
+        if (
+            not self._is_due()
+            or self.next_ms > r.timers.now
+            or r.request_manager.in_flight(RequestKind.JOIN)
+        ):
             return
         peer = r.leader_peer()
         assert peer is not None
@@ -59,17 +63,17 @@ class Joining:
         self._wait_to_retry()
         if before is not None:
             text = f"asks {peer.node_id} to remove voter {before.key}, its disk of before"
-            r.out.tell(NoteKind.JOINING, "joining", text, "removes")
+            r.out.tell(TraceEventKind.JOINING, "joining", text, "removes")
             removal = RemoveRaftVoterRequest(
                 cluster_id=r.config.cluster_id,
                 voter=before.key,
                 timeout_ms=timeout_ms,
                 auto_join=True,
             )
-            r.send(CallKind.JOIN, peer, removal)
+            r.send(RequestKind.JOIN, peer, removal)
             return
         text = f"asks {peer.node_id} to become a voter"
-        r.out.tell(NoteKind.JOINING, "joining", text, "asks")
+        r.out.tell(TraceEventKind.JOINING, "joining", text, "asks")
         addition = AddRaftVoterRequest(
             cluster_id=r.config.cluster_id,
             voter=r.key,
@@ -78,29 +82,31 @@ class Joining:
             ack_when_committed=False,
             auto_join=True,
         )
-        r.send(CallKind.JOIN, peer, addition)
+        r.send(RequestKind.JOIN, peer, addition)
 
     def _is_due(self) -> bool:
         r = self.r
         role = r.role
-        if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
+        if not isinstance(role, Follower) or not role.has_fetched or role.leader_resigned:
             return False
         if not r.config.auto_join or r.is_stopping or r.log.kraft_version < 1 or r.is_voter:
             return False
         if r.leader_peer() is None:
             return False
         # An observer only fetches committed records, so its voter set may be out of date.
-        is_behind = role.download is not None or r.log.end.offset < r.ends.leader_high_watermark
-        is_kept_away = self.is_unwanted() or self.has_left()
+        is_behind = (
+            role.download is not None or r.log.end.offset < r.commit_state.leader_high_watermark
+        )
+        is_kept_away = self.is_decommissioned() or self.was_removed_while_running()
         return not is_behind and not r.log.is_healing and not is_kept_away
 
-    def is_unwanted(self) -> bool:
+    def is_decommissioned(self) -> bool:
         """Rule `decommissioned_voters`: a voter that was removed on purpose does not auto-join."""
         return self.r.key in self.r.voters.decommissioned
 
-    def has_left(self) -> bool:
+    def was_removed_while_running(self) -> bool:
         """True if this process was a voter and has been removed since, to scale down."""
-        return has_left(self.r)
+        return was_removed_while_running(self.r)
 
     def _is_known_voter(self) -> bool:
         """True if it is a voter in a set that a leader reported as committed since the start.
@@ -114,9 +120,9 @@ class Joining:
         match r.role:
             case Leader() as role:
                 committed = r.high_watermark
-                is_known = r.ends.knows_committed(role)
+                is_known = r.commit_state.has_committed_in_epoch(role)
             case Follower(has_fetched=True, download=None):
-                committed = r.ends.leader_high_watermark
+                committed = r.commit_state.leader_high_watermark
                 has_it = committed <= r.log.end.offset
                 is_known = has_it and r.log.epoch_before(committed) == r.epoch
             case _:
@@ -131,31 +137,33 @@ class Joining:
         share = self.r.config.fetch_timeout_ms // RETRY_SHARE
         self.next_ms = self.r.timers.after(share + self.r.timers.draw(share))
 
-    def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
+    def handle_response(
+        self, in_flight_request: InFlightRequest, answer: MembershipResponse | RequestFailure
+    ) -> None:
         """Wait for the record of the change, or ask again.
 
         An accepted removal is visible once its record is fetched, and then the addition follows. An
         accepted addition that does not become visible was rolled back.
         """
         r = self.r
-        if isinstance(answer, CallFailure):
+        if isinstance(answer, RequestFailure):
             return
-        self.learning.learn(answer.leader, f"answer of {call.to}")
+        self.leader_updates.apply(answer.leader, f"answer of {in_flight_request.to}")
         if answer.error is ErrorCode.NONE:
             r.out.forget("joining", "refused to join")
             if self.is_adding:
                 self.next_ms = r.timers.after(r.config.fetch_timeout_ms * ACCEPTED_FETCH_TIMEOUTS)
         else:
-            text = f"{call.to} refuses to have it join: {answer.message}"
-            state = f"{call.to} {answer.error.name} {answer.reason}"
-            r.out.tell(NoteKind.REFUSED_BY_PEER, "refused to join", text, state)
+            text = f"{in_flight_request.to} refuses to have it join: {answer.message}"
+            state = f"{in_flight_request.to} {answer.error.name} {answer.reason}"
+            r.out.tell(TraceEventKind.REFUSED_BY_PEER, "refused to join", text, state)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the time of the next request."""
-        if self._is_due() and not self.r.calls.in_flight(CallKind.JOIN):
+        if self._is_due() and not self.r.request_manager.in_flight(RequestKind.JOIN):
             due.append(self.next_ms)
 
 
-def has_left(replica: Replica) -> bool:
+def was_removed_while_running(replica: Replica) -> bool:
     """True if a process that could ask to vote was a voter and has been removed since."""
     return replica.was_voter and not replica.is_voter

@@ -8,46 +8,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.membership.rejection import Obstacle
+from quorate.raft.membership.rejection import Rejection
 from quorate.raft.messages import MembershipResponse, Reason, UpdateFeaturesRequest
 from quorate.raft.roles import Leader, PendingChange
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.control import KRaftVersion
 from quorate.records.errors import ErrorCode
 from quorate.records.voters import KRAFT_VERSION, KRAFT_VERSION_MAX, Voter, VoterSet
 
 if TYPE_CHECKING:
-    from quorate.raft.membership.voter_changes import Changes
+    from quorate.raft.membership.voter_changes import VoterChanges
     from quorate.raft.trace_events import Value
     from quorate.records.ids import ReplyToken
 
 
-class Upgrading:
+class KRaftVersionUpgrade:
     """UpdateFeatures at a leader."""
 
-    def __init__(self, changes: Changes) -> None:
-        self.changes = changes
-        self.r = changes.r
+    def __init__(self, voter_changes: VoterChanges) -> None:
+        self.voter_changes = voter_changes
+        self.r = voter_changes.r
         # The highest kraft.version that every registered broker can read; None without brokers.
-        self.brokers_support: int | None = None
+        self.brokers_max_kraft_version: int | None = None
 
     def handle(self, token: ReplyToken, request: UpdateFeaturesRequest) -> None:
         """Append the version if all voters and brokers support it."""
         r = self.r
         target = request.kraft_version
-        obstacle = self.changes.why_not_leader(None) or self._why_impossible(target)
+        obstacle = self.voter_changes.check_leader(None) or self._why_impossible(target)
         # A repeated request while the upgrade is in progress must not get the answer that it is
         # complete.
         is_done = target == r.log.kraft_version and r.log.kraft_version_offset < r.high_watermark
         if obstacle is None and not is_done:
             assert isinstance(r.role, Leader)
             obstacle = (
-                self.changes.why_uncommitted(r.role)
-                or self.changes.why_pending(r.role)
+                self.voter_changes.check_epoch_committed(r.role)
+                or self.voter_changes.check_no_pending_change(r.role)
                 or self._why_unsupported(r.role, target)
             )
         if obstacle is not None:
-            self.changes.refuse(token, obstacle)
+            self.voter_changes.reject(token, obstacle)
             return
         if request.validate_only or is_done:
             r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
@@ -56,7 +56,7 @@ class Upgrading:
         what = f"upgrade {KRAFT_VERSION} to {target}"
         about: dict[str, Value] = {"change": "upgrade", "kraft_version": target}
         r.out.note(
-            NoteKind.CHANGE_APPENDED,
+            TraceEventKind.CHANGE_APPENDED,
             f"{what}: appended at offset {r.log.end.offset}",
             **about,
             offset=r.log.end.offset,
@@ -64,9 +64,9 @@ class Upgrading:
         deadline = r.timers.after(r.config.request_timeout_ms)
         voters = VoterSet.of(self._entries(r.role))
         pending = PendingChange(token, what, deadline, about)
-        self.changes.append(pending, KRaftVersion(target), voters=voters)
+        self.voter_changes.append(pending, KRaftVersion(target), voters=voters)
 
-    def _why_impossible(self, target: int) -> Obstacle | None:
+    def _why_impossible(self, target: int) -> Rejection | None:
         r = self.r
         if target < r.log.kraft_version:
             text = (
@@ -80,7 +80,7 @@ class Upgrading:
             )
         else:
             return None
-        return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.INVALID_UPDATE_VERSION, text)
+        return Rejection(ErrorCode.INVALID_UPDATE_VERSION, Reason.INVALID_UPDATE_VERSION, text)
 
     def _entries(self, role: Leader) -> list[Voter]:
         r = self.r
@@ -88,14 +88,14 @@ class Upgrading:
         updates = {**role.updates, r.node_id: own}
         return [updates.get(v.key.node_id, v) for v in r.voters]
 
-    def _why_unsupported(self, role: Leader, target: int) -> Obstacle | None:
+    def _why_unsupported(self, role: Leader, target: int) -> Rejection | None:
         silent = [v.key.node_id for v in self._entries(role) if v.key.directory_id is None]
         if silent:
             text = (
                 f"voters {silent} have not told this leader their directory ids: see that they run "
                 "this release and fetch, then try again"
             )
-            return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.DIRECTORY_ID_UNKNOWN, text)
+            return Rejection(ErrorCode.INVALID_UPDATE_VERSION, Reason.DIRECTORY_ID_UNKNOWN, text)
         old = [
             v.key.node_id
             for v in self._entries(role)
@@ -103,11 +103,12 @@ class Upgrading:
         ]
         if old:
             text = f"voters {old} do not support {KRAFT_VERSION} {target}: upgrade them first"
-            return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.VOTER_UNSUPPORTED, text)
-        if self.brokers_support is not None and self.brokers_support < target:
+            return Rejection(ErrorCode.INVALID_UPDATE_VERSION, Reason.VOTER_UNSUPPORTED, text)
+        if self.brokers_max_kraft_version is not None and self.brokers_max_kraft_version < target:
             text = (
-                f"a registered broker supports {KRAFT_VERSION} up to {self.brokers_support} only: "
+                f"a registered broker supports {KRAFT_VERSION} up to "
+                f"{self.brokers_max_kraft_version} only: "
                 "upgrade or unregister it first"
             )
-            return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.VOTER_UNSUPPORTED, text)
+            return Rejection(ErrorCode.INVALID_UPDATE_VERSION, Reason.VOTER_UNSUPPORTED, text)
         return None

@@ -11,32 +11,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.membership.rejection import Obstacle
-from quorate.raft.membership.shutdown_permit_state import has_leave, leaving
+from quorate.raft.membership.rejection import Rejection
+from quorate.raft.membership.shutdown_permit_state import holds_permit, permitted_and_running
 from quorate.raft.messages import MembershipResponse, Reason, TransferLeadershipRequest
-from quorate.raft.roles import Leader, PendingHandOver
-from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.roles import Leader, PendingTransfer
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from quorate.raft.membership.voter_changes import Changes
+    from quorate.raft.membership.voter_changes import VoterChanges
     from quorate.records.ids import Millis, ReplicaKey, ReplyToken
 
 
-class HandingOver:
+class LeadershipTransfer:
     """TransferLeadership at a leader."""
 
-    def __init__(self, changes: Changes) -> None:
-        self.changes = changes
-        self.leading = changes.leading
-        self.r = changes.r
+    def __init__(self, voter_changes: VoterChanges) -> None:
+        self.voter_changes = voter_changes
+        self.leader_replication = voter_changes.leader_replication
+        self.r = voter_changes.r
 
     def handle(self, token: ReplyToken, request: TransferLeadershipRequest) -> None:
         """Begin a transfer, unless that voter could not take over now."""
         r = self.r
-        obstacle = self.changes.why_not_leader(request.cluster_id)
+        obstacle = self.voter_changes.check_leader(request.cluster_id)
         if obstacle is not None:
-            self.changes.refuse(token, obstacle)
+            self.voter_changes.reject(token, obstacle)
             return
         role = r.role
         assert isinstance(role, Leader)
@@ -47,41 +47,45 @@ class HandingOver:
         obstacle = self._why_not(role, request)
         if obstacle is not None or voter is None:
             assert obstacle is not None
-            self.changes.refuse(token, obstacle)
+            self.voter_changes.reject(token, obstacle)
             return
         deadline = r.timers.after(r.config.election_timeout_ms)
-        role.hand_over = PendingHandOver(token, voter.key, deadline)
+        role.transfer = PendingTransfer(token, voter.key, deadline)
         role.begin_epoch_deadline = r.timers.now
-        r.out.note(NoteKind.HAND_OVER_BEGUN, f"hands over to {voter.key}", to=voter.key.node_id)
+        r.out.note(
+            TraceEventKind.HAND_OVER_BEGUN, f"hands over to {voter.key}", to=voter.key.node_id
+        )
         self.advance()
 
-    def _why_not(self, role: Leader, request: TransferLeadershipRequest) -> Obstacle | None:
+    def _why_not(self, role: Leader, request: TransferLeadershipRequest) -> Rejection | None:
         voter = self.r.voters.voter(request.voter)
         if voter is None:
             ids = ", ".join(str(voter.key) for voter in self.r.voters)
             text = f"{request.voter} is no voter: the voters are {ids} (node id : directory id)"
-            return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
-        if role.hand_over is not None:
-            text = f"leadership is being handed over to {role.hand_over.to}: try again later"
-            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
-        if has_leave(self.r, role, voter.key):
+            return Rejection(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
+        if role.transfer is not None:
+            text = f"leadership is being handed over to {role.transfer.to}: try again later"
+            return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
+        if holds_permit(self.r, role, voter.key):
             text = f"{voter.key} has leave to stop: let another voter lead"
-            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
-        going = next(leaving(self.r, role), None)
+            return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
+        going = next(permitted_and_running(self.r, role), None)
         if going is not None:
             # Permits are in this leader's memory: its successor would rely on that voter.
             text = f"{going} has leave and has not stopped yet: try again in a moment"
-            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
-        return self.changes.why_lagging(role, voter.key)
+            return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
+        return self.voter_changes.check_caught_up(role, voter.key)
 
     def advance(self) -> None:
         """Resign once the successor has flushed everything and answers this leader."""
         role = self.r.role
-        if not isinstance(role, Leader) or role.hand_over is None:
+        if not isinstance(role, Leader) or role.transfer is None:
             return
-        to = role.hand_over.to
-        if role.hand_over.is_answered and self._has_whole_log(role, to):
-            self.leading.resign(Cause.TRANSFER, f"leadership goes to {to}", first=to)
+        to = role.transfer.to
+        if role.transfer.is_answered and self._has_whole_log(role, to):
+            self.leader_replication.resign(
+                RoleChangeCause.TRANSFER, f"leadership goes to {to}", first=to
+            )
 
     def _has_whole_log(self, role: Leader, voter: ReplicaKey) -> bool:
         progress = role.progress.get(voter)
@@ -91,20 +95,20 @@ class HandingOver:
         """End a transfer whose successor did not catch up: append the held proposals."""
         r = self.r
         role = r.role
-        if not isinstance(role, Leader) or role.hand_over is None:
+        if not isinstance(role, Leader) or role.transfer is None:
             return
-        hand_over = role.hand_over
+        hand_over = role.transfer
         if hand_over.deadline > r.timers.now:
             return
-        role.hand_over = None
-        obstacle = Obstacle(
+        role.transfer = None
+        obstacle = Rejection(
             ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, self._why_late(role, hand_over)
         )
-        self.changes.refuse(hand_over.token, obstacle)
-        for event in hand_over.held:
-            self.leading.propose(event)
+        self.voter_changes.reject(hand_over.token, obstacle)
+        for event in hand_over.held_proposals:
+            self.leader_replication.propose(event)
 
-    def _why_late(self, role: Leader, hand_over: PendingHandOver) -> str:
+    def _why_late(self, role: Leader, hand_over: PendingTransfer) -> str:
         r = self.r
         within = f"within {r.config.election_timeout_ms} ms: this leader goes on; see that"
         if not self._has_whole_log(role, hand_over.to):
@@ -113,7 +117,7 @@ class HandingOver:
                 "far behind"
             )
         voter = r.voters.voter(hand_over.to)
-        peers = [] if voter is None else r.addresses.known(voter)
+        peers = [] if voter is None else r.voter_addresses.all_known(voter)
         ways = " and ".join(f"{peer.host}:{peer.port}" for peer in peers)
         return (
             f"{hand_over.to} fetches, but did not answer at {ways} {within} other voters reach it "
@@ -123,5 +127,5 @@ class HandingOver:
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the deadline of the transfer."""
         role = self.r.role
-        if isinstance(role, Leader) and role.hand_over is not None:
-            due.append(role.hand_over.deadline)
+        if isinstance(role, Leader) and role.transfer is not None:
+            due.append(role.transfer.deadline)

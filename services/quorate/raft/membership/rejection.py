@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import MembershipResponse
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.raft.messages import LeaderInfo, Reason
     from quorate.records.errors import ErrorCode
 
 
-@value
-class Obstacle:
+@value_type
+class Rejection:
     """Kafka's error code, the reason as an enum, a message, and its values for programs."""
 
     error: ErrorCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 SILENCE_SHARE: Final = 2
 
 
-def has_leave(replica: Replica, role: Leader, key: ReplicaKey) -> bool:
+def holds_permit(replica: Replica, role: Leader, key: ReplicaKey) -> bool:
     """True if this voter has a permit: it may stop at any moment, or has not returned yet."""
-    leave = role.leaves.get(key)
+    leave = role.shutdown_permits.get(key)
     return leave is not None and leave.until_ms > replica.timers.now
 
 
@@ -30,7 +30,7 @@ def is_silent(replica: Replica, last_fetch_ms: Millis | None) -> bool:
     return last_fetch_ms is None or replica.timers.now - last_fetch_ms >= silence_ms
 
 
-def heard(replica: Replica, role: Leader, key: ReplicaKey, last_fetch_ms: Millis | None) -> None:
+def on_fetch(replica: Replica, role: Leader, key: ReplicaKey, last_fetch_ms: Millis | None) -> None:
     """Handle a Fetch of a voter: the permit of a voter that has returned ends.
 
     `last_fetch_ms` is the time of the Fetch before. One Fetch proves nothing: it may have been sent
@@ -38,26 +38,26 @@ def heard(replica: Replica, role: Leader, key: ReplicaKey, last_fetch_ms: Millis
     answer. A silence that began before the permit proves nothing either: the voter was partitioned
     when it requested the permit.
     """
-    leave = role.leaves.get(key)
+    leave = role.shutdown_permits.get(key)
     if leave is None:
         return
     silent_from_ms = max(leave.given_ms, last_fetch_ms or leave.given_ms)
-    if leave.is_back:
-        del role.leaves[key]
+    if leave.has_returned:
+        del role.shutdown_permits[key]
         text = f"voter {key} is back from its leave"
-        replica.out.note(NoteKind.LEAVE_ENDED, text, replica_id=key.node_id)
+        replica.out.note(TraceEventKind.LEAVE_ENDED, text, replica_id=key.node_id)
     elif is_silent(replica, silent_from_ms):
-        leave.is_back = True
+        leave.has_returned = True
 
 
-def leaving(replica: Replica, role: Leader) -> Iterator[ReplicaKey]:
+def permitted_and_running(replica: Replica, role: Leader) -> Iterator[ReplicaKey]:
     """Voters with a permit that still fetch: a later leader could not distinguish them."""
-    for key in role.leaves:
+    for key in role.shutdown_permits:
         progress = role.progress.get(key)
         if (
             key in replica.voters
             and key.node_id != replica.node_id
-            and has_leave(replica, role, key)
+            and holds_permit(replica, role, key)
             and progress is not None
             and not is_silent(replica, progress.last_fetch_ms)
         ):

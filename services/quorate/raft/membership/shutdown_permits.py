@@ -10,28 +10,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.membership.rejection import Obstacle
-from quorate.raft.membership.shutdown_permit_state import has_leave, is_silent
+from quorate.raft.membership.rejection import Rejection
+from quorate.raft.membership.shutdown_permit_state import holds_permit, is_silent
 from quorate.raft.messages import MembershipResponse, Reason, TakeLeaveRequest
-from quorate.raft.roles import Leader, Leave
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.roles import Leader, ShutdownPermit
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from quorate.raft.membership.voter_changes import Changes
+    from quorate.raft.membership.voter_changes import VoterChanges
     from quorate.records.ids import ReplicaKey, ReplyToken
     from quorate.records.voters import Voter
 
 # A voter with a permit that neither stops nor becomes silent counts again after this time.
-LEAVE_MS: Final = 30_000
+PERMIT_MS: Final = 30_000
 
 
-class Leaving:
+class ShutdownPermits:
     """TakeLeave at a leader."""
 
-    def __init__(self, changes: Changes) -> None:
-        self.changes = changes
-        self.r = changes.r
+    def __init__(self, voter_changes: VoterChanges) -> None:
+        self.voter_changes = voter_changes
+        self.r = voter_changes.r
 
     def handle(self, token: ReplyToken, request: TakeLeaveRequest) -> None:
         """Issue a permit, or reject with the reason; a repeated request gets a new answer.
@@ -40,47 +40,51 @@ class Leaving:
         another caller for the same voter, and that voter stops when it arrives.
         """
         r = self.r
-        obstacle = self.changes.why_not_leader(request.cluster_id)
+        obstacle = self.voter_changes.check_leader(request.cluster_id)
         if obstacle is not None:
-            self.changes.refuse(token, obstacle)
+            self.voter_changes.reject(token, obstacle)
             return
         role = r.role
         assert isinstance(role, Leader)
-        role.leaves = {
-            key: leave for key, leave in role.leaves.items() if leave.until_ms > r.timers.now
+        role.shutdown_permits = {
+            key: leave
+            for key, leave in role.shutdown_permits.items()
+            if leave.until_ms > r.timers.now
         }
         voter = r.voters.voter(request.voter)
         obstacle = self._why_never(request, voter)
         if obstacle is None and voter is not None:
-            obstacle = self.why_not(role, voter.key)
+            obstacle = self.check(role, voter.key)
         if obstacle is not None or voter is None:
             assert obstacle is not None
-            self.changes.refuse(token, obstacle)
+            self.voter_changes.reject(token, obstacle)
             return
-        role.leaves[voter.key] = Leave(r.timers.now, r.timers.after(LEAVE_MS))
+        role.shutdown_permits[voter.key] = ShutdownPermit(r.timers.now, r.timers.after(PERMIT_MS))
         text = f"voter {voter.key} has leave to stop: {self._named(role)} stay"
-        r.out.note(NoteKind.LEAVE_GRANTED, text, replica_id=voter.key.node_id)
+        r.out.note(TraceEventKind.LEAVE_GRANTED, text, replica_id=voter.key.node_id)
         r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
 
-    def _why_never(self, request: TakeLeaveRequest, voter: Voter | None) -> Obstacle | None:
+    def _why_never(self, request: TakeLeaveRequest, voter: Voter | None) -> Rejection | None:
         """The reason why this voter can never get a permit; None if it can."""
         voters = self.r.voters
         if voter is None:
             ids = ", ".join(str(voter.key) for voter in voters)
             text = f"{request.voter} is no voter: the voters are {ids} (node id : directory id)"
-            return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
+            return Rejection(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
         if len(voters) - 1 < voters.majority:
             text = (
                 f"of {len(voters)} voters none can be spared, whoever waits for whom: with three "
                 "or more the others would go on"
             )
-            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.TOO_FEW_VOTERS, text)
+            return Rejection(ErrorCode.INVALID_REQUEST, Reason.TOO_FEW_VOTERS, text)
         return None
 
-    def why_not(self, role: Leader, key: ReplicaKey) -> Obstacle | None:
+    def check(self, role: Leader, key: ReplicaKey) -> Rejection | None:
         """The reason why this voter has to wait; None if it may stop now."""
         r = self.r
-        obstacle = self.changes.why_uncommitted(role) or self.changes.why_pending(role)
+        obstacle = self.voter_changes.check_epoch_committed(
+            role
+        ) or self.voter_changes.check_no_pending_change(role)
         if obstacle is not None:
             return obstacle
         # A voter with a permit of the previous leader may still fetch from this one. It gets the
@@ -91,7 +95,7 @@ class Leaving:
                 f"the leader of epoch {r.epoch} was elected {age} ms ago and has yet to learn who "
                 f"is away: try again in {known_ms - age} ms"
             )
-            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
+            return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
         stay = [voter.key for voter in r.voters if voter.key != key and self._is_here(role, voter)]
         if len(stay) >= r.voters.majority:
             return None
@@ -106,19 +110,19 @@ class Leaving:
             ("majority", str(r.voters.majority)),
             ("stay", str(len(stay))),
         )
-        return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTERS_AWAY, text, metadata)
+        return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTERS_AWAY, text, metadata)
 
     def _is_here(self, role: Leader, voter: Voter) -> bool:
         """True if a voter is available to commit the next records."""
         r = self.r
-        if has_leave(r, role, voter.key):
+        if holds_permit(r, role, voter.key):
             return False
         if self._is_own(voter.key):
-            return not r.readiness.is_disk_hanging
+            return not r.leader_eligibility.is_disk_stalled
         progress = role.progress.get(voter.key)
         last_fetch_ms = None if progress is None else progress.last_fetch_ms
         return not is_silent(r, last_fetch_ms) and (
-            self.changes.why_lagging(role, voter.key) is None
+            self.voter_changes.check_caught_up(role, voter.key) is None
         )
 
     def _is_own(self, key: ReplicaKey) -> bool:
@@ -127,7 +131,7 @@ class Leaving:
 
     def _state(self, role: Leader, key: ReplicaKey) -> str:
         """The reason why a voter does not count, as text."""
-        if has_leave(self.r, role, key):
+        if holds_permit(self.r, role, key):
             return f"voter {key.node_id} has leave and is not back"
         if self._is_own(key):
             return f"the disk of voter {key.node_id} hangs"

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.api import CallFailure
+from quorate.raft.api import RequestFailure
 from quorate.raft.election.epoch_start import drifted_entry
 from quorate.raft.identity.cloned_voters import is_contested
-from quorate.raft.membership.rejection import Obstacle
+from quorate.raft.membership.rejection import Rejection
 from quorate.raft.messages import MembershipResponse, Reason, UpdateRaftVoterRequest
-from quorate.raft.request_manager import CallKind
+from quorate.raft.request_manager import RequestKind
 from quorate.raft.roles import Follower, Leader
-from quorate.raft.trace_events import NoteKind
-from quorate.raft.trace_fields import change_values
+from quorate.raft.trace_events import TraceEventKind
+from quorate.raft.trace_fields import voter_change_fields
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
 from quorate.records.voters import Voter
 
 if TYPE_CHECKING:
-    from quorate.raft.election.leader_updates import Learning
-    from quorate.raft.membership.voter_changes import Changes
-    from quorate.raft.request_manager import Call
+    from quorate.raft.election.leader_updates import LeaderUpdates
+    from quorate.raft.membership.voter_changes import VoterChanges
+    from quorate.raft.request_manager import InFlightRequest
     from quorate.records.ids import ReplyToken
     from quorate.records.voters import VoterSet
 
@@ -38,13 +38,13 @@ UNKNOWN_FETCH_TIMEOUTS = 10
 JITTER_SHARE = 4
 
 
-class Updating:
+class UpdateVoterHandler:
     """UpdateRaftVoter, at the voter and at the leader."""
 
-    def __init__(self, changes: Changes, learning: Learning) -> None:
-        self.changes = changes
-        self.learning = learning
-        self.r = changes.r
+    def __init__(self, voter_changes: VoterChanges, leader_updates: LeaderUpdates) -> None:
+        self.voter_changes = voter_changes
+        self.leader_updates = leader_updates
+        self.r = voter_changes.r
         self.next_ms = Millis(0)
         self.told_epoch: Epoch | None = None
         self._compared: VoterSet | None = None
@@ -57,7 +57,7 @@ class Updating:
         r = self.r
         if not self._is_due() or self.next_ms > r.timers.now:
             return
-        if r.calls.in_flight(CallKind.UPDATE_RAFT_VOTER):
+        if r.request_manager.in_flight(RequestKind.UPDATE_RAFT_VOTER):
             return
         peer = r.leader_peer()
         assert peer is not None
@@ -71,12 +71,12 @@ class Updating:
             kraft_version_max=entry.kraft_version_max,
         )
         self._wait(1)
-        r.send(CallKind.UPDATE_RAFT_VOTER, peer, request)
+        r.send(RequestKind.UPDATE_RAFT_VOTER, peer, request)
 
     def _is_due(self) -> bool:
         r = self.r
         role = r.role
-        if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
+        if not isinstance(role, Follower) or not role.has_fetched or role.leader_resigned:
             return False
         # The leader's address comes last: this runs twice per step, and is rarely needed.
         if r.log.kraft_version < 1:
@@ -101,26 +101,28 @@ class Updating:
         # be in progress.
         self.next_ms = self.r.timers.after(delay - self.r.timers.draw(delay // JITTER_SHARE))
 
-    def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
+    def handle_response(
+        self, in_flight_request: InFlightRequest, answer: MembershipResponse | RequestFailure
+    ) -> None:
         """Handle the acknowledgement, or retry later."""
         r = self.r
-        if isinstance(answer, CallFailure):
+        if isinstance(answer, RequestFailure):
             return
-        self.learning.learn(answer.leader, f"answer of {call.to}")
+        self.leader_updates.apply(answer.leader, f"answer of {in_flight_request.to}")
         if answer.error is ErrorCode.NONE:
-            self.told_epoch = call.epoch
+            self.told_epoch = in_flight_request.epoch
             r.out.forget("UpdateRaftVoter")
             self._wait(REPEAT_FETCH_TIMEOUTS)
         else:
             if answer.error is ErrorCode.UNSUPPORTED_VERSION:
                 self._wait(UNKNOWN_FETCH_TIMEOUTS)
-            text = f"{call.to} refuses UpdateRaftVoter: {answer.message}"
-            state = f"{call.to} {answer.error.name} {answer.reason}"
-            r.out.tell(NoteKind.REFUSED_BY_PEER, "UpdateRaftVoter", text, state)
+            text = f"{in_flight_request.to} refuses UpdateRaftVoter: {answer.message}"
+            state = f"{in_flight_request.to} {answer.error.name} {answer.reason}"
+            r.out.tell(TraceEventKind.REFUSED_BY_PEER, "UpdateRaftVoter", text, state)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the time of the next report to the leader."""
-        if self._is_due() and not self.r.calls.in_flight(CallKind.UPDATE_RAFT_VOTER):
+        if self._is_due() and not self.r.request_manager.in_flight(RequestKind.UPDATE_RAFT_VOTER):
             due.append(self.next_ms)
 
     # --- the leader's side ------------------------------------------------------------------------
@@ -128,7 +130,7 @@ class Updating:
     def handle(self, token: ReplyToken, request: UpdateRaftVoterRequest) -> None:
         """Append the set with that entry; answered once it is appended, as in Kafka."""
         r = self.r
-        obstacle = self.changes.why_not_leader(request.cluster_id)
+        obstacle = self.voter_changes.check_leader(request.cluster_id)
         if obstacle is None:
             assert isinstance(r.role, Leader)
             obstacle = self._why_not(r.role, request)
@@ -136,9 +138,9 @@ class Updating:
             request.voter, request.listeners, request.kraft_version_min, request.kraft_version_max
         )
         if obstacle is None:
-            obstacle = self.changes.why_unwritable(r.voters.with_voter(entry))
+            obstacle = self.voter_changes.check_record_limits(r.voters.with_voter(entry))
         if obstacle is not None:
-            self.changes.refuse(token, obstacle)
+            self.voter_changes.reject(token, obstacle)
             return
         assert isinstance(r.role, Leader)
         r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
@@ -146,39 +148,39 @@ class Updating:
             r.role.updates[request.voter.node_id] = entry
         elif r.voters.voter(request.voter) != entry:
             r.out.note(
-                NoteKind.CHANGE_APPENDED,
+                TraceEventKind.CHANGE_APPENDED,
                 f"update voter {request.voter}: appended at offset {r.log.end.offset}",
-                **change_values("update", request.voter),
+                **voter_change_fields("update", request.voter),
                 offset=r.log.end.offset,
             )
-            self.changes.append(None, voters=r.voters.with_voter(entry))
+            self.voter_changes.append(None, voters=r.voters.with_voter(entry))
 
-    def _why_not(self, role: Leader, request: UpdateRaftVoterRequest) -> Obstacle | None:
+    def _why_not(self, role: Leader, request: UpdateRaftVoterRequest) -> Rejection | None:
         r = self.r
         if request.current_leader_epoch != r.epoch:
             is_old = request.current_leader_epoch < r.epoch
             text = f"current_leader_epoch is {request.current_leader_epoch}, this is {r.epoch}"
             error = ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
-            return Obstacle(error, Reason.STALE_EPOCH, text)
+            return Rejection(error, Reason.STALE_EPOCH, text)
         if request.voter.directory_id is None:
             text = "voter_directory_id is missing: a voter names its own"
-            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.DIRECTORY_ID_UNKNOWN, text)
+            return Rejection(ErrorCode.INVALID_REQUEST, Reason.DIRECTORY_ID_UNKNOWN, text)
         if r.voters.voter(request.voter) is None:
             ids = ", ".join(str(voter.key) for voter in r.voters)
             text = f"{request.voter} is no voter: the voters are {ids} (node id : directory id)"
-            return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
+            return Rejection(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
         if is_contested(r, role, request.voter, request.listeners):
             text = f"two processes may be voter {request.voter}: stop the one that is a copy"
-            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.PENDING_VOTER_CHANGE, text)
+            return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.PENDING_VOTER_CHANGE, text)
         finalised = r.log.kraft_version
         if not request.kraft_version_min <= finalised <= request.kraft_version_max:
             text = (
                 f"voter {request.voter} supports kraft.version {request.kraft_version_min} to "
                 f"{request.kraft_version_max}, and {finalised} is in force: keep software that does"
             )
-            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.VOTER_UNSUPPORTED, text)
+            return Rejection(ErrorCode.INVALID_REQUEST, Reason.VOTER_UNSUPPORTED, text)
         return (
-            self.changes.why_unreachable(request.listeners)
-            or self.changes.why_uncommitted(role)
-            or self.changes.why_pending(role)
+            self.voter_changes.check_listeners(request.listeners)
+            or self.voter_changes.check_epoch_committed(role)
+            or self.voter_changes.check_no_pending_change(role)
         )

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.membership.rejection import Obstacle
-from quorate.raft.membership.shutdown_permit_state import has_leave
+from quorate.raft.membership.rejection import Rejection
+from quorate.raft.membership.shutdown_permit_state import holds_permit
 from quorate.raft.messages import AddRaftVoterRequest, Reason, RemoveRaftVoterRequest
 from quorate.raft.roles import Leader, PendingChange
 from quorate.records.control import KRaftVoters, encode_control
@@ -22,7 +22,7 @@ from quorate.records.voters import Voter
 
 if TYPE_CHECKING:
     from quorate.raft.replica import Replica
-    from quorate.raft.replication.leader import Leading
+    from quorate.raft.replication.leader import LeaderReplication
     from quorate.raft.roles import Progress
     from quorate.records.control import ControlRecord
     from quorate.records.ids import ClusterId, Millis, ReplicaKey, ReplyToken
@@ -35,20 +35,20 @@ LAG_MAX: Final = 10_000
 LIVE_FETCH_TIMEOUTS: Final = 2
 
 
-class Changes:
+class VoterChanges:
     """The voter change that a leader may have in progress, at most one."""
 
-    def __init__(self, replica: Replica, leading: Leading) -> None:
+    def __init__(self, replica: Replica, leader_replication: LeaderReplication) -> None:
         self.r = replica
-        self.leading = leading
+        self.leader_replication = leader_replication
 
     # --- preconditions ----------------------------------------------------------------------------
 
-    def why_not_leader(self, cluster_id: ClusterId | None) -> Obstacle | None:
+    def check_leader(self, cluster_id: ClusterId | None) -> Rejection | None:
         """Reject a request for another cluster, or at a replica that does not lead."""
         r = self.r
         if cluster_id is not None and cluster_id != r.config.cluster_id:
-            return Obstacle(
+            return Rejection(
                 ErrorCode.INCONSISTENT_CLUSTER_ID,
                 Reason.INCONSISTENT_CLUSTER_ID,
                 f"cluster_id is {cluster_id}, this is cluster {r.config.cluster_id}: ask a "
@@ -58,14 +58,14 @@ class Changes:
             leader_id = r.election.leader_id
             known = f"the leader is {leader_id}" if leader_id is not None else "none is known"
             text = f"node {r.node_id} does not lead epoch {r.epoch}; {known}"
-            return Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
+            return Rejection(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
         if r.is_stopping:
             # Rule `stopping_replica`: a stopping leader completes changes, and begins none.
             text = f"node {r.node_id} does not lead epoch {r.epoch} any more: it stops"
-            return Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
+            return Rejection(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
         return None
 
-    def why_not_now(self, role: Leader) -> Obstacle | None:
+    def check_preconditions(self, role: Leader) -> Rejection | None:
         """One change at a time, and none before the leader knows committed state and live voters.
 
         Rule `check_quorum_restart`: a leader younger than the fetch timeout cannot tell failed
@@ -77,41 +77,41 @@ class Changes:
                 "kraft.version is 0, where the voters stand in the settings: upgrade it first "
                 "(quorate features upgrade --feature kraft.version=1)"
             )
-            return Obstacle(ErrorCode.UNSUPPORTED_VERSION, Reason.KRAFT_VERSION_TOO_OLD, text)
-        obstacle = self.why_uncommitted(role) or self.why_pending(role)
+            return Rejection(ErrorCode.UNSUPPORTED_VERSION, Reason.KRAFT_VERSION_TOO_OLD, text)
+        obstacle = self.check_epoch_committed(role) or self.check_no_pending_change(role)
         age = r.timers.now - role.elected_ms
         if obstacle is None and age < r.config.fetch_timeout_ms:
             text = (
                 f"the leader of epoch {r.epoch} was elected {age} ms ago and has yet to learn who "
                 f"fetches: try again in {r.config.fetch_timeout_ms} ms"
             )
-            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
+            return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
         return obstacle
 
-    def why_uncommitted(self, role: Leader) -> Obstacle | None:
+    def check_epoch_committed(self, role: Leader) -> Rejection | None:
         """The rejection before a record of the own epoch is committed: the set is uncertain."""
         r = self.r
-        if r.ends.knows_committed(role):
+        if r.commit_state.has_committed_in_epoch(role):
             return _why_second_quorum(r)
         text = (
             f"the leader has not committed a record of its epoch {r.epoch} yet: try again when a "
             "majority of the voters fetches"
         )
-        return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
+        return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
 
-    def why_pending(self, role: Leader) -> Obstacle | None:
+    def check_no_pending_change(self, role: Leader) -> Rejection | None:
         """The rejection while another change is in progress."""
         r = self.r
         if role.pending is not None:
             what = role.pending.what
-        elif role.hand_over is not None:
+        elif role.transfer is not None:
             # The held proposals are for the next offsets.
-            what = f"hand over to {role.hand_over.to}"
+            what = f"hand over to {role.transfer.to}"
         elif not self.is_committed():
             what = f"the set at offset {r.log.voters_offset}"
         else:
             return None
-        return Obstacle(
+        return Rejection(
             ErrorCode.REQUEST_TIMED_OUT,
             Reason.PENDING_VOTER_CHANGE,
             f"another change of the voters is not committed yet ({what}): try again later",
@@ -124,9 +124,9 @@ class Changes:
         newest = max(r.log.voters_offset, r.log.kraft_version_offset)
         return newest < r.high_watermark
 
-    def why_no_live_majority(
+    def check_live_majority(
         self, role: Leader, voters: VoterSet, pending: PendingChange | None = None
-    ) -> Obstacle | None:
+    ) -> Rejection | None:
         """A set with a silent majority could not commit anything (strict-reconfig-check).
 
         The same applies if a majority is about to stop. With `pending` a voter counts only once it
@@ -148,7 +148,7 @@ class Changes:
             "force"
         )
         metadata = (("alive", str(len(alive))), ("majority", str(voters.majority)))
-        return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_LIVE_MAJORITY, text, metadata)
+        return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_LIVE_MAJORITY, text, metadata)
 
     def voters_after(self, request: AddRaftVoterRequest | RemoveRaftVoterRequest) -> VoterSet:
         """The voter set after this change."""
@@ -168,13 +168,13 @@ class Changes:
         """Make this the change in progress, and answer parked Fetches so that new ones arrive."""
         role.pending = pending
         if pending.read_round > 0:
-            self.leading.serving.release_voters(role)
+            self.leader_replication.fetch_responder.flush_parked_voters(role)
 
-    def why_silent(self, role: Leader, pending: PendingChange) -> Obstacle | None:
+    def why_silent(self, role: Leader, pending: PendingChange) -> Rejection | None:
         """The rejection if a majority of the resulting set has not fetched since the request."""
         if pending.request is None or pending.read_round == 0:
             return None
-        return self.why_no_live_majority(role, self.voters_after(pending.request), pending)
+        return self.check_live_majority(role, self.voters_after(pending.request), pending)
 
     def is_alive(self, progress: Progress | None) -> bool:
         """True if a replica has fetched within the fetch timeout."""
@@ -184,21 +184,21 @@ class Changes:
         """True if a time is within the last fetch timeout."""
         return moment is not None and self.r.timers.now - moment <= self.r.config.fetch_timeout_ms
 
-    def why_lagging(self, role: Leader, key: ReplicaKey) -> Obstacle | None:
+    def check_caught_up(self, role: Leader, key: ReplicaKey) -> Rejection | None:
         """The rejection unless caught up within a fetch timeout, with bounded lag (KAFKA-19933)."""
         r = self.r
         progress = role.progress.get(key)
         if progress is None or progress.fetch_offset is None:
             text = f"node {key.node_id} has not fetched from this leader: start it, and let it"
-            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_LAGGING, text)
-        lag = max(0, r.ends.readable(key) - progress.fetch_offset)
+            return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_LAGGING, text)
+        lag = max(0, r.commit_state.fetchable_end(key) - progress.fetch_offset)
         if self.is_recent(progress.last_caught_up_ms) and lag <= LAG_MAX:
             return None
         text = (
             f"node {key.node_id} is {lag} records behind and was not caught up within "
             f"{r.config.fetch_timeout_ms} ms: wait until it is"
         )
-        return Obstacle(
+        return Rejection(
             ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_LAGGING, text, (("lag", str(lag)),)
         )
 
@@ -206,7 +206,7 @@ class Changes:
         """The endpoint of the listener that all voters share."""
         return next((e for e in listeners if e.name == self.r.config.listener_name), None)
 
-    def why_unreachable(self, listeners: tuple[Endpoint, ...]) -> Obstacle | None:
+    def check_listeners(self, listeners: tuple[Endpoint, ...]) -> Rejection | None:
         """The rejection for endpoints without the common listener, or with duplicate names.
 
         With two addresses under one name the other replicas would use either one, and a voter that
@@ -224,9 +224,9 @@ class Changes:
             )
         else:
             return None
-        return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
+        return Rejection(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
 
-    def why_unwritable(self, voters: VoterSet) -> Obstacle | None:
+    def check_record_limits(self, voters: VoterSet) -> Rejection | None:
         """The rejection if this voter set cannot be encoded: it is not appended.
 
         See rule `input_bounds`.
@@ -239,11 +239,11 @@ class Changes:
         if problem is None:
             return None
         text = f"listeners has what no record of the voters can hold: {problem}"
-        return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
+        return Rejection(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
 
-    def refuse(self, token: ReplyToken, obstacle: Obstacle) -> None:
+    def reject(self, token: ReplyToken, rejection: Rejection) -> None:
         """Answer with the rejection."""
-        self.r.out.reply(token, obstacle.response(self.r.leader_info))
+        self.r.out.reply(token, rejection.response(self.r.leader_info))
 
     # --- progress ---------------------------------------------------------------------------------
 
@@ -257,7 +257,7 @@ class Changes:
         if pending is not None:
             pending.offset = Offset(self.r.log.end.offset + len(before))
             pending.read_round = 0
-        self.leading.append_voters(*before, KRaftVoters(voters))
+        self.leader_replication.append_voters(*before, KRaftVoters(voters))
 
     def expire(self) -> None:
         """Answer callers that have waited for too long; an appended set stays in effect."""
@@ -277,13 +277,13 @@ class Changes:
             f"{pending.what}: the new set is in force at offset {pending.offset} but not committed "
             "in time; it is finished when a majority of it fetches, or rolled back by a new leader"
         )
-        obstacle = Obstacle(
+        obstacle = Rejection(
             ErrorCode.REQUEST_TIMED_OUT,
             Reason.NOT_COMMITTED_IN_TIME,
             text,
             (("offset", str(pending.offset)),),
         )
-        self.refuse(pending.token, obstacle)
+        self.reject(pending.token, obstacle)
 
     def _expire_waiting(self, role: Leader, pending: PendingChange) -> None:
         """Reject a change not appended in time: too few fetched, or the voter did not answer."""
@@ -293,7 +293,7 @@ class Changes:
             silent = self.why_silent(role, pending)
         if silent is not None:
             role.pending = None
-            self.refuse(pending.token, silent)
+            self.reject(pending.token, silent)
         elif pending.call is not None and pending.deadline <= now:
             role.pending = None
             self.refuse_unreachable(pending)
@@ -307,8 +307,8 @@ class Changes:
             f"{pending.what}: node {request.voter.node_id} does not answer ApiVersions at "
             f"{endpoint}: see that it runs, and that this address is its own"
         )
-        obstacle = Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_UNREACHABLE, text)
-        self.refuse(pending.token, obstacle)
+        obstacle = Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_UNREACHABLE, text)
+        self.reject(pending.token, obstacle)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the times at which the pending change continues or times out."""
@@ -324,7 +324,7 @@ class Changes:
         if self.why_silent(role, pending) is not None:
             due.append(pending.live_by)
             # A voter whose permit expires counts again.
-            lapses = (leave.until_ms for leave in role.leaves.values())
+            lapses = (leave.until_ms for leave in role.shutdown_permits.values())
             due += [until_ms for until_ms in lapses if until_ms > r.timers.now]
         elif pending.call is None:
             # It continues in a step of its own, after all earlier decisions.
@@ -341,18 +341,21 @@ def _has_echoed(role: Leader, pending: PendingChange, key: ReplicaKey) -> bool:
 
 
 def _alive(
-    changes: Changes, role: Leader, voters: VoterSet, pending: PendingChange | None = None
+    voter_changes: VoterChanges,
+    role: Leader,
+    voters: VoterSet,
+    pending: PendingChange | None = None,
 ) -> list[ReplicaKey]:
     """Voters of a set without a permit that fetched recently, or since `pending` began."""
-    own = changes.r.key
+    own = voter_changes.r.key
     return [
         voter.key
         for voter in voters
-        if not has_leave(changes.r, role, voter.key)
+        if not holds_permit(voter_changes.r, role, voter.key)
         and (
             voter.key == own
             or (
-                changes.is_alive(role.progress.get(voter.key))
+                voter_changes.is_alive(role.progress.get(voter.key))
                 and (pending is None or _has_echoed(role, pending, voter.key))
             )
         )
@@ -368,9 +371,9 @@ def _remedy(late: list[int], within: str) -> str:
     )
 
 
-def _why_second_quorum(r: Replica) -> Obstacle | None:
+def _why_second_quorum(r: Replica) -> Rejection | None:
     """Rule `sole_voter_conflict`: commits are not reliable while there is another quorum."""
     remark = r.second_quorum.remark()
     if remark is None:
         return None
-    return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, remark)
+    return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, remark)

@@ -33,7 +33,7 @@ EPOCHS_SKIPPED: Final = 1000
 
 
 @dataclass(slots=True)
-class _Force:
+class _InForce:
     """State in effect before a record; no voters if no record of this log has set any."""
 
     voters: VoterSet | None
@@ -41,13 +41,13 @@ class _Force:
     is_rescued: bool = False
 
 
-def misfit(
+def batch_problem(
     batches: tuple[BatchInfo, ...], log: LogState, *, epoch: Epoch, leader_id: NodeId
 ) -> str | None:
     """The problem if these batches of that leader cannot follow `log`; None if they can."""
     offset, last = log.end.offset, log.end.epoch
     # A voter set from the bootstrap checkpoint or the settings may be of another quorum.
-    force = _Force(
+    force = _InForce(
         log.voter_set if log.voters_offset >= 0 else None,
         log.kraft_version if log.kraft_version_offset >= 0 else 0,
     )
@@ -56,7 +56,7 @@ def misfit(
             return f"offset {batch.base_offset} where {offset} is next"
         if batch.epoch > epoch:
             return f"epoch {batch.epoch} at {offset} in epoch {epoch}"
-        problem = epoch_misfit(last, batch.epoch, begins_epoch=begins_epoch(batch.control))
+        problem = epoch_problem(last, batch.epoch, begins_epoch=begins_epoch(batch.control))
         if problem is not None:
             return f"{problem} at {offset}, after {last}"
         force.is_rescued = batch.epoch - last >= EPOCHS_SKIPPED
@@ -75,7 +75,7 @@ def begins_epoch(control: tuple[ControlRecord, ...]) -> bool:
     return bool(control) and isinstance(control[0], LeaderChange)
 
 
-def epoch_misfit(last: int, epoch: int, *, begins_epoch: bool) -> str | None:
+def epoch_problem(last: int, epoch: int, *, begins_epoch: bool) -> str | None:
     """The problem if a batch may not follow one of `last`: epochs rise only at a LeaderChange."""
     if epoch < last:
         return f"epoch {epoch}"
@@ -84,7 +84,7 @@ def epoch_misfit(last: int, epoch: int, *, begins_epoch: bool) -> str | None:
     return None
 
 
-def _record_misfit(record: ControlRecord, index: int, force: _Force) -> str | None:
+def _record_misfit(record: ControlRecord, index: int, force: _InForce) -> str | None:
     """The problem with a control record at that index, or None; applies it to `force`."""
     match record:
         case LeaderChange():

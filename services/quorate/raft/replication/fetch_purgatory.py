@@ -36,14 +36,14 @@ class ParkedFetch:
     deadline: Millis
 
 
-class Parking:
+class FetchPurgatory:
     """The parked Fetches of one leadership."""
 
     def __init__(self) -> None:
         self._fetches: dict[ReplyToken, ParkedFetch] = {}
         self._by_key: dict[ReplicaKey, ReplyToken] = {}
         # Fetches that the high watermark has not made due yet.
-        self._idle: dict[ReplyToken, ParkedFetch] = {}
+        self._not_due: dict[ReplyToken, ParkedFetch] = {}
         self._due: list[tuple[Millis, ReplyToken]] = []
         self._slice_ms = Millis(-1)
         self._left = ANSWERS_PER_MS
@@ -54,14 +54,14 @@ class Parking:
     def __iter__(self) -> Iterator[ParkedFetch]:
         return iter(self._fetches.values())
 
-    def of(self, key: ReplicaKey) -> ParkedFetch | None:
+    def by_replica(self, key: ReplicaKey) -> ParkedFetch | None:
         """The parked Fetch of this replica, at most one."""
         token = self._by_key.get(key)
         return None if token is None else self._fetches[token]
 
     def add(self, fetch: ParkedFetch) -> None:
         """Park a Fetch until it is removed, at its deadline at the latest."""
-        self._fetches[fetch.token] = self._idle[fetch.token] = fetch
+        self._fetches[fetch.token] = self._not_due[fetch.token] = fetch
         if fetch.key is not None:
             self._by_key[fetch.key] = fetch.token
         self._push(fetch)
@@ -71,12 +71,12 @@ class Parking:
         fetch = self._fetches.pop(token, None)
         if fetch is None:
             return None
-        self._idle.pop(token, None)
+        self._not_due.pop(token, None)
         if fetch.key is not None and self._by_key.get(fetch.key) == token:
             del self._by_key[fetch.key]
         return fetch
 
-    def key_anew(self, known: Callable[[ParkedFetch], ReplicaKey | None]) -> None:
+    def rekey(self, known: Callable[[ParkedFetch], ReplicaKey | None]) -> None:
         """Index the Fetches by new replica keys."""
         for fetch in self._fetches.values():
             fetch.key = known(fetch)
@@ -84,20 +84,20 @@ class Parking:
 
     # --- time -------------------------------------------------------------------------------------
 
-    def hasten(self, fetch: ParkedFetch, to: Millis) -> None:
+    def answer_by(self, fetch: ParkedFetch, to: Millis) -> None:
         """Answer this Fetch at `to`, unless it is due earlier."""
         if to < fetch.deadline:
             fetch.deadline = to
             self._push(fetch)
 
-    def idle(self) -> Iterator[ParkedFetch]:
+    def not_due(self) -> Iterator[ParkedFetch]:
         """Fetches that no commit has made due yet."""
-        return iter(tuple(self._idle.values()))
+        return iter(tuple(self._not_due.values()))
 
     def make_due(self, fetch: ParkedFetch, now: Millis) -> None:
         """Make a Fetch due because there is data for it; it is answered in a slice."""
-        self._idle.pop(fetch.token, None)
-        self.hasten(fetch, now)
+        self._not_due.pop(fetch.token, None)
+        self.answer_by(fetch, now)
 
     def is_any_due(self, now: Millis) -> bool:
         """True if a Fetch has reached its deadline."""
@@ -114,7 +114,7 @@ class Parking:
             self._left -= 1
             yield fetch
 
-    def next_ms(self) -> Millis | None:
+    def next_deadline(self) -> Millis | None:
         """Time in ms at which to take due Fetches; None if none is parked."""
         due = self._first()
         if due is None or self._left > 0:

@@ -18,22 +18,22 @@ from quorate.records.ids import UNKNOWN_OFFSET
 if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.raft.replication.fetch_purgatory import ParkedFetch
-    from quorate.raft.replication.read_index import Reads
+    from quorate.raft.replication.read_index import ReadIndex
     from quorate.records.ids import Millis, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
 
 
-class Serving:
+class FetchResponder:
     """Responses to the Fetches of one leadership."""
 
-    def __init__(self, replica: Replica, reads: Reads) -> None:
+    def __init__(self, replica: Replica, read_index: ReadIndex) -> None:
         self.r = replica
-        self.reads = reads
+        self.read_index = read_index
 
-    def release_older(self, role: Leader, key: ReplicaKey | None) -> None:
+    def supersede_parked(self, role: Leader, key: ReplicaKey | None) -> None:
         """Answer a replica's older Fetch when a newer one arrives: only one is parked."""
         if key is None:
             return
-        older = role.parked.of(key)
+        older = role.parked.by_replica(key)
         if older is not None:
             role.parked.remove(older.token)
             self.reply(role, older.token)
@@ -60,7 +60,7 @@ class Serving:
         role.parked.add(fetch)
 
     def _known_high_watermark(self, role: Leader) -> Offset:
-        known = self.r.ends.known(role)
+        known = self.r.commit_state.reportable_high_watermark(role)
         return UNKNOWN_OFFSET if known is None else known
 
     def _wants_high_watermark(self, role: Leader, fetch: ParkedFetch) -> bool:
@@ -86,7 +86,7 @@ class Serving:
         A voter that does not echo the round gets it once: it may never echo one, and would cause an
         endless loop of answers.
         """
-        needed, key = self.reads.needed_round(role), fetch.key
+        needed, key = self.read_index.needed_round(role), fetch.key
         if fetch.request.read_round >= needed or key is None or key not in self.r.voters:
             return False
         progress = role.progress.get(key)
@@ -97,7 +97,7 @@ class Serving:
 
     def _serve(self, role: Leader, fetch: ParkedFetch) -> bool:
         request = fetch.request
-        end = self.r.ends.readable(fetch.key)
+        end = self.r.commit_state.fetchable_end(fetch.key)
         if request.fetch_offset >= end:
             return False
         bytes_max = min(request.max_bytes, self.r.config.fetch_max_bytes)
@@ -136,10 +136,10 @@ class Serving:
         """The parked Fetches of the voters of the latest voter set."""
         if not role.parked:
             return []
-        found = [role.parked.of(voter.key) for voter in self.r.voters.voters]
+        found = [role.parked.by_replica(voter.key) for voter in self.r.voters.voters]
         return [fetch for fetch in found if fetch is not None]
 
-    def serve_parked(self) -> None:
+    def answer_parked_voters(self) -> None:
         """Answer the parked voters after an append; observers may not read it before the commit."""
         role = self.r.role
         if not isinstance(role, Leader):
@@ -148,24 +148,24 @@ class Serving:
             if self._serve(role, fetch):
                 role.parked.remove(fetch.token)
 
-    def release_voters(self, role: Leader) -> None:
+    def flush_parked_voters(self, role: Leader) -> None:
         """Answer the voters' parked Fetches without records: the response carries the round."""
         for fetch in self._parked_voters(role):
             role.parked.remove(fetch.token)
             self.reply(role, fetch.token)
 
-    def serve_committed(self, role: Leader) -> None:
+    def answer_on_commit(self, role: Leader) -> None:
         """Answer after a rise of the high watermark: voters now, observers in slices."""
         r = self.r
         if not role.parked:
             return
-        self.serve_parked()
+        self.answer_parked_voters()
         linger = r.timers.after(r.config.high_watermark_linger_ms)
-        for fetch in role.parked.idle():
+        for fetch in role.parked.not_due():
             if fetch.request.fetch_offset < r.high_watermark:
                 role.parked.make_due(fetch, r.timers.now)
             elif self._wants_high_watermark(role, fetch):
-                role.parked.hasten(fetch, linger)
+                role.parked.answer_by(fetch, linger)
         self._answer_due(role)
 
     def expire(self, role: Leader) -> None:

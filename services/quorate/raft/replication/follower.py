@@ -10,39 +10,39 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.api import (
     AppendToLog,
-    CallFailure,
     LogTruncated,
+    RequestFailure,
     TruncateLog,
     TruncationRefused,
 )
-from quorate.raft.election.abstention_exit import Abstaining, name
+from quorate.raft.election.abstention_exit import AbstentionExit, fetch_identity
 from quorate.raft.identity.log_identity import mark_of
 from quorate.raft.messages import EpochStart, FetchedBatches, FetchRequest, FetchResponse
-from quorate.raft.replication.response_validation import Trusting
-from quorate.raft.request_manager import Call, CallKind
+from quorate.raft.replication.response_validation import FetchResponseValidator
+from quorate.raft.request_manager import InFlightRequest, RequestKind
 from quorate.raft.roles import Follower
-from quorate.raft.snapshots.installer import Installing
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.snapshots.installer import SnapshotInstaller
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Offset, OffsetAndEpoch
 
 if TYPE_CHECKING:
     from quorate.raft.identity.voter_set_mark import VotersMark
     from quorate.raft.replica import Replica
-    from quorate.raft.replication.leader_contact import Contact
+    from quorate.raft.replication.leader_contact import LeaderContact
     from quorate.records.ids import Millis
 
 
-class Following:
+class FollowerReplication:
     """Fetching of one replica."""
 
-    def __init__(self, replica: Replica, contact: Contact, incarnation: int) -> None:
+    def __init__(self, replica: Replica, leader_contact: LeaderContact, incarnation: int) -> None:
         self.r = replica
-        self.contact = contact
+        self.leader_contact = leader_contact
         self.incarnation = incarnation
-        self.trusting = Trusting(replica)
-        self.installing = Installing(replica, contact, incarnation)
-        self.abstaining = Abstaining(replica)
+        self.fetch_response_validator = FetchResponseValidator(replica)
+        self.snapshot_installer = SnapshotInstaller(replica, leader_contact, incarnation)
+        self.abstention_exit = AbstentionExit(replica)
         # The newest round in a response, and the epoch of its leader: rounds of another leader
         # prove nothing for this one.
         self.read_round = (Epoch(0), 0)
@@ -54,7 +54,7 @@ class Following:
     def drive(self) -> None:
         """Send the request that is due, if any."""
         role = self.r.role
-        if isinstance(role, Follower) and not role.has_ended:
+        if isinstance(role, Follower) and not role.leader_resigned:
             self._fetch(role)
 
     def may_fetch(self) -> bool:
@@ -66,22 +66,25 @@ class Following:
         r = self.r
         # The usual case: a Fetch is in flight, or the flush that it waits for is in progress.
         if role.download is None and not (
-            self.may_fetch() and r.calls.may_call(CallKind.FETCH, role.leader_id, r.timers.now)
+            self.may_fetch()
+            and r.request_manager.may_send(RequestKind.FETCH, role.leader_id, r.timers.now)
         ):
             return
         peer = r.leader_peer()
-        standing = r.contradictions.standing(r.epoch)
+        standing = r.leader_contradictions.unresolved(r.epoch)
         if peer is None or (standing is not None and standing.retry_ms > r.timers.now):
             return
         if role.download is not None:
-            self.installing.fetch(role.download, peer)
+            self.snapshot_installer.fetch(role.download, peer)
         else:
             voters_at = None
             if not role.has_fetched:
                 voters_at = mark_of(r.log)
                 answered_since = r.timers.after(-r.config.election_timeout_ms)
-                r.addresses.sent(peer, r.voters, answered_since)
-            r.send(CallKind.FETCH, peer, self.fetch_request(r.config.fetch_max_wait_ms, voters_at))
+                r.voter_addresses.on_sent(peer, r.voters, answered_since)
+            r.send(
+                RequestKind.FETCH, peer, self.fetch_request(r.config.fetch_max_wait_ms, voters_at)
+            )
 
     def fetch_request(
         self, max_wait_ms: Millis, voters_at: VotersMark | None = None
@@ -90,7 +93,7 @@ class Following:
         r = self.r
         return FetchRequest(
             cluster_id=r.config.cluster_id,
-            replica=name(r),
+            replica=fetch_identity(r),
             current_leader_epoch=r.epoch,
             fetch_offset=r.log.end.offset,
             last_fetched_epoch=r.log.end.epoch,
@@ -105,24 +108,26 @@ class Following:
 
     # --- answers ----------------------------------------------------------------------------------
 
-    def handle_fetch(self, call: Call, response: FetchResponse | CallFailure) -> None:
+    def handle_fetch(
+        self, in_flight_request: InFlightRequest, response: FetchResponse | RequestFailure
+    ) -> None:
         """Append, truncate or fetch a snapshot, as the leader's response requires."""
-        contact = self.contact
-        role = contact.role_of(call)
+        contact = self.leader_contact
+        role = contact.follower_for(in_flight_request)
         if role is None:
             if isinstance(response, FetchResponse):
-                contact.learning.learn(response.leader, "late Fetch answer")
+                contact.leader_updates.apply(response.leader, "late Fetch answer")
             return
-        if isinstance(response, CallFailure):
-            contact.failed(CallKind.FETCH, call, role, response)
+        if isinstance(response, RequestFailure):
+            contact.on_failure(RequestKind.FETCH, in_flight_request, role, response)
             return
         if response.error is not ErrorCode.NONE:
-            contact.refused(CallKind.FETCH, call, response)
+            contact.on_error_response(RequestKind.FETCH, in_flight_request, response)
             return
-        problem = self.trusting.contradiction(role, response)
+        problem = self.fetch_response_validator.find_contradiction(role, response)
         if problem is not None:
-            contact.not_believed(role, problem)
-            if self.trusting.shows_another_quorum(response):
+            contact.on_contradiction(role, problem)
+            if self.fetch_response_validator.shows_another_quorum(response):
                 self.r.second_quorum.prove(role.leader_id, self.r.epoch, problem)
         elif response.diverging is not None:
             self._cut(response.diverging)
@@ -132,21 +137,21 @@ class Following:
     def _take(self, role: Follower, response: FetchResponse) -> None:
         """Apply a valid response of the leader: records, none, or the snapshot to fetch."""
         r = self.r
-        self.contact.heard(role)
+        self.leader_contact.on_valid_response(role)
         self.read_round = (r.epoch, response.read_round)
         # If known only from the voter set, they would be lost with the removal of the leader.
         r.leader_endpoints = r.leader_endpoints or response.leader.endpoints
         if response.high_watermark != UNKNOWN_OFFSET:
-            r.ends.told(response.high_watermark)
+            r.commit_state.on_leader_high_watermark(response.high_watermark)
         if response.snapshot_id is not None:
-            self.installing.begin(role, response.snapshot_id)
+            self.snapshot_installer.begin(role, response.snapshot_id)
             return
         if isinstance(response.records, FetchedBatches) and response.records.batches:
             self._append(response.records)
         # Only now this log is known to be a prefix of the leader's.
-        self.contact.agreed()
-        r.ends.advance(Offset(min(response.high_watermark, r.log.end.offset)))
-        self.abstaining.told(response.high_watermark)
+        self.leader_contact.on_agreement()
+        r.commit_state.advance(Offset(min(response.high_watermark, r.log.end.offset)))
+        self.abstention_exit.on_high_watermark(response.high_watermark)
 
     def _append(self, fetched: FetchedBatches) -> None:
         """Append batches that continue this log (rule `disk_fail_stop`)."""
@@ -167,7 +172,7 @@ class Following:
                 if r.log.append_control(Offset(batch.base_offset + index), record):
                     offset = batch.base_offset + index
                     text = f"voters are {r.voters.ids} from offset {offset}"
-                    r.out.note(NoteKind.VOTERS_LEARNED, text, offset=offset)
+                    r.out.note(TraceEventKind.VOTERS_LEARNED, text, offset=offset)
 
     # --- divergence -------------------------------------------------------------------------------
 
@@ -177,7 +182,7 @@ class Following:
         to = r.log.truncation_point(diverging)
         records = r.log.end.offset - to.offset
         text = f"leader diverges at {diverging}: cuts {records} record(s)"
-        r.out.note(NoteKind.LOG_CUT, text, records=records)
+        r.out.note(TraceEventKind.LOG_CUT, text, records=records)
         self.cutting = TruncateLog(to, r.log.generation + 1)
         r.out.emit(self.cutting)
 
@@ -189,19 +194,19 @@ class Following:
         self.cutting = None
         r.log.truncate(event.to)
         if isinstance(r.role, Follower):
-            self.contact.heard(r.role)
-            self.contact.agreed()
+            self.leader_contact.on_valid_response(r.role)
+            self.leader_contact.on_agreement()
 
     def handle_truncation_refused(self, event: TruncationRefused) -> None:
         """Handle a rejected truncation: this log has other batches than the leaders wrote."""
         cutting, self.cutting = self.cutting, None
         if cutting is not None and isinstance(self.r.role, Follower):
-            self.contact.not_believed(self.r.role, event.reason)
+            self.leader_contact.on_contradiction(self.r.role, event.reason)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the time to retry a leader that contradicted this log."""
         r = self.r
-        standing = r.contradictions.standing(r.election.epoch)
+        standing = r.leader_contradictions.unresolved(r.election.epoch)
         now = r.timers.now
         if standing is not None and isinstance(r.role, Follower) and standing.retry_ms > now:
             due.append(standing.retry_ms)

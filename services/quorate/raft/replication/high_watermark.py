@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quorate.records.voters import Voter, VoterSet
 
 
-class Ends:
+class CommitState:
     """Flushed end and high watermark of one replica, as follower and as leader."""
 
     def __init__(self, log: LogState, key: ReplicaKey) -> None:
@@ -31,7 +31,7 @@ class Ends:
         # As last reported by the leader; before that, as known from the disk.
         self.leader_high_watermark = self.high_watermark
         # The same, or None before a report: until then this log may lack any number of records.
-        self.told_high_watermark: Offset | None = None
+        self.reported_high_watermark: Offset | None = None
 
     def advance(self, to: Offset) -> bool:
         """Raise the high watermark; it never decreases."""
@@ -41,13 +41,13 @@ class Ends:
         self.high_watermark = to
         return True
 
-    def restarted(self) -> None:
+    def on_log_reset(self) -> None:
         """Handle a log that now starts at the end of a snapshot, which is committed."""
         self.high_watermark = max(self.high_watermark, self._log.log_start)
 
-    def told(self, high_watermark: Offset) -> None:
+    def on_leader_high_watermark(self, high_watermark: Offset) -> None:
         """Record the leader's high watermark; this log may not reach it yet."""
-        self.leader_high_watermark = self.told_high_watermark = high_watermark
+        self.leader_high_watermark = self.reported_high_watermark = high_watermark
 
     def possible_voter_sets(self) -> list[VoterSet]:
         """The voter sets that may be in effect, the latest first."""
@@ -55,7 +55,7 @@ class Ends:
 
     # --- a leader's view --------------------------------------------------------------------------
 
-    def readable(self, key: ReplicaKey | None) -> Offset:
+    def fetchable_end(self, key: ReplicaKey | None) -> Offset:
         """The end up to which this replica may read at the time of an answer."""
         return self.readable_by(is_voter=key is not None and key in self._log.voter_set)
 
@@ -67,25 +67,25 @@ class Ends:
         """
         return self._log.end.offset if is_voter else self.high_watermark
 
-    def own(self) -> Offset:
+    def local_flushed_end(self) -> Offset:
         """The leader's own flushed end."""
         return self._log.flushed
 
-    def replicated(self, role: Leader, voter: Voter) -> Offset:
+    def flushed_end_of(self, role: Leader, voter: Voter) -> Offset:
         """The flushed end of one voter, as far as this leader knows."""
         if voter.key.node_id == self._key.node_id and voter.key.directory_id in (
             None,
             self._key.directory_id,
         ):
-            return self.own()
+            return self.local_flushed_end()
         progress = role.progress.get(voter.key)
         if progress is None or progress.fetch_offset is None:
             return Offset(0)
         return progress.fetch_offset
 
-    def of_majority(self, role: Leader) -> Offset:
+    def majority_flushed_end(self, role: Leader) -> Offset:
         """The end that a majority of the latest voter set has flushed."""
-        ends = [self.replicated(role, voter) for voter in self._log.voter_set.voters]
+        ends = [self.flushed_end_of(role, voter) for voter in self._log.voter_set.voters]
         ends.sort(reverse=True)
         return ends[len(ends) // 2] if ends else Offset(0)
 
@@ -93,15 +93,15 @@ class Ends:
         """True if `end` includes a record of the leader's own epoch: no commit before that."""
         return end > role.epoch_start
 
-    def knows_committed(self, role: Leader) -> bool:
+    def has_committed_in_epoch(self, role: Leader) -> bool:
         """True if it has committed in its epoch; before that more may be committed than known."""
         return self.covers_own_epoch(role, self.high_watermark)
 
-    def known(self, role: Leader) -> Offset | None:
+    def reportable_high_watermark(self, role: Leader) -> Offset | None:
         """The high watermark, or None until this leader has committed in its own epoch."""
-        return self.high_watermark if self.knows_committed(role) else None
+        return self.high_watermark if self.has_committed_in_epoch(role) else None
 
-    def commit(self, role: Leader) -> bool:
+    def advance_to_majority(self, role: Leader) -> bool:
         """Commit what a majority has flushed. Returns True if the high watermark rose."""
-        end = self.of_majority(role)
+        end = self.majority_flushed_end(role)
         return self.covers_own_epoch(role, end) and self.advance(end)

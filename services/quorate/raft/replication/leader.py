@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.api import AppendToLog, RecordsProposed
-from quorate.raft.identity.cloned_voters import Admission, Clones
+from quorate.raft.identity.cloned_voters import Admission, ClonedVoters
 from quorate.raft.identity.log_identity import is_of_another_quorum
-from quorate.raft.membership.shutdown_permit_state import has_leave, is_silent
+from quorate.raft.membership.shutdown_permit_state import holds_permit, is_silent
 from quorate.raft.messages import (
     FetchRequest,
     FetchResponse,
@@ -20,40 +20,44 @@ from quorate.raft.messages import (
     FetchSnapshotResponse,
     ProposalResponse,
 )
-from quorate.raft.pending_requests import settle
+from quorate.raft.pending_requests import complete_committed_change
 from quorate.raft.replication.fetch_purgatory import ParkedFetch
-from quorate.raft.replication.fetch_responder import Serving
+from quorate.raft.replication.fetch_responder import FetchResponder
 from quorate.raft.replication.log_state import Diverging, NeedsSnapshot, Valid
-from quorate.raft.replication.progress_tracker import Tracking
+from quorate.raft.replication.progress_tracker import ProgressTracker
 from quorate.raft.roles import Leader
-from quorate.raft.snapshots.server import Offering
-from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.snapshots.server import SnapshotServer
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
 
 if TYPE_CHECKING:
-    from quorate.raft.election.epoch_guard import Believing
-    from quorate.raft.election.transitions import Becoming
+    from quorate.raft.election.epoch_guard import EpochGuard
+    from quorate.raft.election.transitions import RoleTransitions
     from quorate.raft.replica import Replica
-    from quorate.raft.replication.read_index import Reads
+    from quorate.raft.replication.read_index import ReadIndex
     from quorate.records.control import ControlRecord
     from quorate.records.voters import Voter
 
 
-class Leading:
+class LeaderReplication:
     """Leadership of one replica."""
 
     def __init__(
-        self, replica: Replica, becoming: Becoming, believing: Believing, reads: Reads
+        self,
+        replica: Replica,
+        role_transitions: RoleTransitions,
+        epoch_guard: EpochGuard,
+        read_index: ReadIndex,
     ) -> None:
         self.r = replica
-        self.becoming = becoming
-        self.believing = believing
-        self.reads = reads
-        self.serving = Serving(replica, reads)
-        self.tracking = Tracking(replica)
-        self.offering = Offering(replica)
-        self.clones = Clones(replica)
+        self.role_transitions = role_transitions
+        self.epoch_guard = epoch_guard
+        self.read_index = read_index
+        self.fetch_responder = FetchResponder(replica, read_index)
+        self.progress_tracker = ProgressTracker(replica)
+        self.snapshot_server = SnapshotServer(replica)
+        self.cloned_voters = ClonedVoters(replica)
 
     # --- appends ----------------------------------------------------------------------------------
 
@@ -65,8 +69,8 @@ class Leading:
             refused = ProposalResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=r.leader_info)
             r.out.reply(event.token, refused)
             return
-        if role.hand_over is not None:
-            role.hand_over.held.append(event)
+        if role.transfer is not None:
+            role.transfer.held_proposals.append(event)
             return
         batch = event.batch
         if not 0 < len(batch.data) <= r.config.batch_bytes_max or batch.record_count < 1:
@@ -85,7 +89,7 @@ class Leading:
                 error=ErrorCode.NONE, leader=r.leader_info, base_offset=base, last_offset=last
             ),
         )
-        self.serving.serve_parked()
+        self.fetch_responder.answer_parked_voters()
 
     def append_voters(self, *records: ControlRecord) -> None:
         """Append control records with a voter set, which is in effect immediately (KIP-853)."""
@@ -94,16 +98,16 @@ class Leading:
         assert isinstance(role, Leader)
         before = r.voters
         r.append_control(*records)
-        self.tracking.key_anew(role)
-        self.tracking.voters_added(role, before)
+        self.progress_tracker.rekey(role)
+        self.progress_tracker.voters_added(role, before)
         # Rule `check_quorum_restart`: the new set gets a full interval before check-quorum applies
         # to it.
-        role.heard.clear()
+        role.recent_fetchers.clear()
         role.check_quorum_deadline = r.timers.check_quorum_deadline()
         role.begin_epoch_deadline = r.timers.now
         # Rule `fetch_view_at_response`: an observer with a parked Fetch may be a voter now, whose
         # Fetch commits this.
-        self.serving.serve_parked()
+        self.fetch_responder.answer_parked_voters()
         self.update_high_watermark()
 
     # --- fetches ----------------------------------------------------------------------------------
@@ -119,37 +123,37 @@ class Leading:
         mark = request.voters_at
         if mark is not None and is_of_another_quorum(r.log, mark):
             text = f"{request.replica} fetches with the log of another quorum: refused"
-            r.out.tell(NoteKind.REFUSED_LOG, "another log", text)
+            r.out.tell(TraceEventKind.REFUSED_LOG, "another log", text)
             self._refuse(token, ErrorCode.INCONSISTENT_VOTER_SET)
             return
-        key = self.tracking.known_key(request.replica)
+        key = self.progress_tracker.known_key(request.replica)
         is_voter = key is not None and key in r.voters
         admission, counts_from = Admission.COUNTED, None
         if is_voter and key is not None:
-            admission = self.clones.admit(role, key, request)
+            admission = self.cloned_voters.admit(role, key, request)
             if admission is Admission.REFUSED:
                 self._refuse(token, ErrorCode.DUPLICATE_VOTER)
                 return
             if admission is Admission.UNCOUNTED:
-                counts_from = self.clones.counts_from(role, key, request.incarnation)
+                counts_from = self.cloned_voters.counts_from(role, key, request.incarnation)
         is_counted = admission is Admission.COUNTED
-        self.serving.release_older(role, key)
+        self.fetch_responder.supersede_parked(role, key)
         if is_voter and key is not None:
-            self.tracking.asked(role, key)
+            self.progress_tracker.on_any_fetch(role, key)
             if is_counted and request.read_round > 0:
-                self.reads.confirm(role, key, request.read_round)
+                self.read_index.confirm(role, key, request.read_round)
         match self._judge(request):
             case Diverging(end=end):
-                self.tracking.lost(role, key)
-                self.serving.reply(role, token, diverging=end)
+                self.progress_tracker.reset_progress(role, key)
+                self.fetch_responder.reply(role, token, diverging=end)
             case NeedsSnapshot(snapshot_id=snapshot_id):
-                self.tracking.lost(role, key)
-                self.serving.reply(role, token, snapshot_id=snapshot_id)
+                self.progress_tracker.reset_progress(role, key)
+                self.fetch_responder.reply(role, token, snapshot_id=snapshot_id)
             case Valid():
                 # A replica with a diverging or empty log does not follow yet: check-quorum counts
                 # only those that could commit new records.
-                self.tracking.heard(role, key, is_voter=is_voter)
-                self.tracking.acknowledge(
+                self.progress_tracker.on_fetch(role, key, is_voter=is_voter)
+                self.progress_tracker.acknowledge(
                     role, key, request, is_voter=is_voter, is_counted=is_counted
                 )
                 if is_voter:
@@ -157,7 +161,7 @@ class Leading:
                 # A commit of its own removal ends leadership within this step.
                 if r.role is role:
                     fetch = ParkedFetch(token, key, request, r.timers.now)
-                    self.serving.serve_or_park(role, fetch, by=counts_from)
+                    self.fetch_responder.serve_or_park(role, fetch, by=counts_from)
                 else:
                     info = r.leader_info
                     r.out.reply(
@@ -165,15 +169,15 @@ class Leading:
                     )
 
     def _refuse(self, token: ReplyToken, error: ErrorCode) -> None:
-        leader = self.believing.told_with(error)
+        leader = self.epoch_guard.leader_info_for(error)
         self.r.out.reply(token, FetchResponse(error=error, leader=leader))
 
     def caller_gone(self, token: ReplyToken) -> None:
         """Handle the disconnect of a parked Fetch: its process may have ended."""
         role = self.r.role
         if isinstance(role, Leader):
-            self.clones.gone(role, role.parked.remove(token))
-            self.reads.drop(role, token)
+            self.cloned_voters.gone(role, role.parked.remove(token))
+            self.read_index.drop(role, token)
 
     def _judge(self, request: FetchRequest) -> Valid | Diverging | NeedsSnapshot:
         """Compare the log of a fetching replica with this one.
@@ -195,17 +199,23 @@ class Leading:
         error = self._reason_to_refuse(request)
         if error is not None or not isinstance(role, Leader):
             error = error or ErrorCode.NOT_LEADER_OR_FOLLOWER
-            return FetchSnapshotResponse(error=error, leader=self.believing.told_with(error))
-        key = self.tracking.known_key(request.replica)
+            return FetchSnapshotResponse(
+                error=error, leader=self.epoch_guard.leader_info_for(error)
+            )
+        key = self.progress_tracker.known_key(request.replica)
         is_voter = key is not None and key in self.r.voters
         if is_voter and key is not None:
             # Rule `one_process_per_voter`: a rejected process does not count for check-quorum.
-            admission = self.clones.admit(role, key, request)
+            admission = self.cloned_voters.admit(role, key, request)
             if admission is Admission.REFUSED:
                 error = ErrorCode.DUPLICATE_VOTER
-                return FetchSnapshotResponse(error=error, leader=self.believing.told_with(error))
-        self.tracking.heard(role, key, is_voter=is_voter)
-        return self.offering.answer(request, None if key is None else role.progress[key])
+                return FetchSnapshotResponse(
+                    error=error, leader=self.epoch_guard.leader_info_for(error)
+                )
+        self.progress_tracker.on_fetch(role, key, is_voter=is_voter)
+        return self.snapshot_server.handle_fetch_snapshot(
+            request, None if key is None else role.progress[key]
+        )
 
     def _reason_to_refuse(self, request: FetchRequest | FetchSnapshotRequest) -> ErrorCode | None:
         r = self.r
@@ -232,25 +242,25 @@ class Leading:
         """Commit what a majority has flushed, and answer the Fetches that waited for it."""
         r = self.r
         role = r.role
-        if not isinstance(role, Leader) or not r.ends.commit(role):
+        if not isinstance(role, Leader) or not r.commit_state.advance_to_majority(role):
             return
-        self.serving.serve_committed(role)
-        self.reads.committed(role)
-        settle(r, role)
-        if self.has_left():
-            self.resign(Cause.REMOVED, "its own removal is committed")
+        self.fetch_responder.answer_on_commit(role)
+        self.read_index.committed(role)
+        complete_committed_change(r, role)
+        if self.is_removed():
+            self.resign(RoleChangeCause.REMOVED, "its own removal is committed")
 
-    def has_left(self) -> bool:
+    def is_removed(self) -> bool:
         """True if this replica's removal from the voters is committed."""
         return not self.r.is_voter and self.r.log.voters_offset < self.r.high_watermark
 
     # --- resignation ------------------------------------------------------------------------------
 
-    def resign(self, cause: Cause, why: str, *, first: ReplicaKey | None = None) -> None:
+    def resign(self, cause: RoleChangeCause, why: str, *, first: ReplicaKey | None = None) -> None:
         """Resign with a list of successors, the best first (KIP-595, EndQuorumEpoch)."""
         role = self.r.role
         if isinstance(role, Leader):
-            self.becoming.resigned(self._successors(role, first), cause, why)
+            self.role_transitions.become_resigned(self._successors(role, first), cause, why)
 
     def _successors(self, role: Leader, first: ReplicaKey | None) -> tuple[ReplicaKey, ...]:
         """The other voters, best first.
@@ -262,10 +272,10 @@ class Leading:
         r = self.r
 
         def order(voter: Voter) -> tuple[bool, bool, bool, bool, int]:
-            end = r.ends.replicated(role, voter)
+            end = r.commit_state.flushed_end_of(role, voter)
             return (
                 voter.key != first,
-                has_leave(r, role, voter.key),
+                holds_permit(r, role, voter.key),
                 end < r.high_watermark,
                 self._may_be_gone(role, voter.key),
                 -end,
@@ -277,7 +287,7 @@ class Leading:
     def _may_be_gone(self, role: Leader, key: ReplicaKey) -> bool:
         progress = role.progress.get(key)
         last_fetch_ms = None if progress is None else progress.last_fetch_ms
-        return key in role.unanswered or is_silent(self.r, last_fetch_ms)
+        return key in role.unconfirmed or is_silent(self.r, last_fetch_ms)
 
     def expire(self) -> None:
         """Check the quorum first: a leader that lost it must not answer anything.
@@ -290,22 +300,22 @@ class Leading:
             return
         if role.check_quorum_deadline <= r.timers.now and not r.is_only_voter:
             why = "no majority of the voters has fetched within the check-quorum interval"
-            self.resign(Cause.CHECK_QUORUM, why)
+            self.resign(RoleChangeCause.CHECK_QUORUM, why)
             return
-        unflushed_since = r.readiness.unflushed_since
-        if unflushed_since is not None and self.must_yield():
+        unflushed_since = r.leader_eligibility.unflushed_since
+        if unflushed_since is not None and self.must_resign_for_disk():
             age_ms = r.timers.now - unflushed_since
             why = f"its disk has not confirmed a flush for {age_ms} ms"
-            self.resign(Cause.DISK_HANGS, why)
+            self.resign(RoleChangeCause.DISK_HANGS, why)
             return
-        self.serving.expire(role)
+        self.fetch_responder.expire(role)
 
-    def must_yield(self) -> bool:
+    def must_resign_for_disk(self) -> bool:
         """True for a leader with a stalled disk: it must not rely on its followers' disks (24).
 
         A single voter has no successor.
         """
-        return self.r.readiness.is_disk_hanging and not self.r.is_only_voter
+        return self.r.leader_eligibility.is_disk_stalled and not self.r.is_only_voter
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the deadlines of check-quorum, announcements and parked Fetches."""
@@ -314,10 +324,10 @@ class Leading:
         if isinstance(role, Leader):
             if not r.is_only_voter:
                 due.append(role.check_quorum_deadline)
-                flush_deadline = r.readiness.flush_deadline
+                flush_deadline = r.leader_eligibility.flush_deadline
                 if flush_deadline is not None:
                     due.append(flush_deadline)
             due.append(role.begin_epoch_deadline)
-            answer_ms = role.parked.next_ms()
+            answer_ms = role.parked.next_deadline()
             if answer_ms is not None:
                 due.append(answer_ms)

@@ -4,94 +4,116 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.api import CallFailure
+from quorate.raft.api import RequestFailure
 from quorate.raft.backoff import backoff_ms
-from quorate.raft.replication.leader_contradictions import LONGEST_SHARE
-from quorate.raft.request_manager import Call, CallKind
+from quorate.raft.replication.leader_contradictions import RETRY_MAX_SHARE
+from quorate.raft.request_manager import InFlightRequest, RequestKind
 from quorate.raft.roles import Follower
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from quorate.raft.election.failure_detector import Suspecting
-    from quorate.raft.election.leader_updates import Learning
-    from quorate.raft.last_contact import Hearing
+    from quorate.raft.election.failure_detector import LeaderFailureDetector
+    from quorate.raft.election.leader_updates import LeaderUpdates
+    from quorate.raft.last_contact import LastContact
     from quorate.raft.messages import FetchResponse, FetchSnapshotResponse
     from quorate.raft.replica import Replica
 
 
-class Contact:
+class LeaderContact:
     """Updates the contact with a leader at each of its responses, and at missing ones."""
 
     def __init__(
-        self, replica: Replica, learning: Learning, suspecting: Suspecting, hearing: Hearing
+        self,
+        replica: Replica,
+        leader_updates: LeaderUpdates,
+        leader_failure_detector: LeaderFailureDetector,
+        last_contact: LastContact,
     ) -> None:
         self.r = replica
-        self.learning = learning
-        self.suspecting = suspecting
-        self.hearing = hearing
+        self.leader_updates = leader_updates
+        self.leader_failure_detector = leader_failure_detector
+        self.last_contact = last_contact
 
-    def role_of(self, call: Call) -> Follower | None:
+    def follower_for(self, in_flight_request: InFlightRequest) -> Follower | None:
         """The role in which this request was sent; None if that leader is no longer followed."""
         role = self.r.role
-        if isinstance(role, Follower) and call.epoch == self.r.epoch and call.to == role.leader_id:
+        if (
+            isinstance(role, Follower)
+            and in_flight_request.epoch == self.r.epoch
+            and in_flight_request.to == role.leader_id
+        ):
             return role
         return None
 
-    def heard(self, role: Follower) -> None:
+    def on_valid_response(self, role: Follower) -> None:
         """Handle a valid response of the leader."""
         r = self.r
-        if role.has_ended:
+        if role.leader_resigned:
             return
         role.has_fetched = True
-        r.readiness.refused_until = None
-        self.hearing.heard_leader()
-        role.refusals, role.refused = 0, None
-        role.is_failing = False
-        r.calls.succeeded(CallKind.FETCH, role.leader_id)
-        r.lost_rounds = 0
+        r.leader_eligibility.refused_until = None
+        self.last_contact.on_leader_response()
+        role.error_count, role.last_error = 0, None
+        role.is_fetch_failing = False
+        r.request_manager.succeeded(RequestKind.FETCH, role.leader_id)
+        r.failed_rounds = 0
         role.fetch_deadline = r.timers.after(r.config.fetch_timeout_ms)
-        r.suspicion = None
+        r.leader_suspicion = None
 
-    def not_believed(self, role: Follower, reason: str) -> None:
+    def on_contradiction(self, role: Follower, reason: str) -> None:
         """Ignore a contradiction, report it once, retry later; the leader is not live.
 
         See rule `leader_contradiction`.
         """
         r = self.r
         role.has_fetched = False
-        text = r.contradictions.add(role.leader_id, r.epoch, reason, r.timers.now)
-        r.out.note(NoteKind.CONTRADICTED, text, leader_id=role.leader_id)
+        text = r.leader_contradictions.record(role.leader_id, r.epoch, reason, r.timers.now)
+        r.out.note(TraceEventKind.CONTRADICTED, text, leader_id=role.leader_id)
 
-    def agreed(self) -> None:
+    def on_agreement(self) -> None:
         """Record that this log and the leader's are consistent again."""
         r = self.r
-        r.out.note(NoteKind.RECONCILED, r.contradictions.end(r.epoch))
+        r.out.note(TraceEventKind.RECONCILED, r.leader_contradictions.resolve(r.epoch))
         if isinstance(r.role, Follower):
             r.second_quorum.take_back(r.role.leader_id)
 
-    def failed(self, kind: CallKind, call: Call, role: Follower, failure: CallFailure) -> None:
+    def on_failure(
+        self,
+        kind: RequestKind,
+        in_flight_request: InFlightRequest,
+        role: Follower,
+        failure: RequestFailure,
+    ) -> None:
         """Handle a missing or unreadable response."""
         r = self.r
-        if failure is CallFailure.UNREADABLE:
-            self.not_believed(role, failure.value)
+        if failure is RequestFailure.UNREADABLE:
+            self.on_contradiction(role, failure.value)
             return
-        role.is_failing = True
-        r.back_off(kind, call.to)
-        if kind is CallKind.FETCH and failure is CallFailure.DISCONNECTED:
-            self.suspecting.stream_broke(call)
+        role.is_fetch_failing = True
+        r.back_off(kind, in_flight_request.to)
+        if kind is RequestKind.FETCH and failure is RequestFailure.DISCONNECTED:
+            self.leader_failure_detector.on_fetch_stream_broken(in_flight_request)
 
-    def refused(
-        self, kind: CallKind, call: Call, response: FetchResponse | FetchSnapshotResponse
+    def on_error_response(
+        self,
+        kind: RequestKind,
+        in_flight_request: InFlightRequest,
+        response: FetchResponse | FetchSnapshotResponse,
     ) -> None:
         """Handle an error, possibly with another leader. A repeated error is logged once."""
         r = self.r
-        role = self.role_of(call)
-        if role is None or role.refused is not response.error:
-            text = f"{call.to} answers {kind.value} with {response.error.name}"
-            r.out.note(NoteKind.REFUSED_BY_PEER, text, peer=call.to, error=response.error.name)
-        self.learning.learn(response.leader, f"answer of {call.to}")
-        role = self.role_of(call)
+        role = self.follower_for(in_flight_request)
+        if role is None or role.last_error is not response.error:
+            text = f"{in_flight_request.to} answers {kind.value} with {response.error.name}"
+            r.out.note(
+                TraceEventKind.REFUSED_BY_PEER,
+                text,
+                peer=in_flight_request.to,
+                error=response.error.name,
+            )
+        self.leader_updates.apply(response.leader, f"answer of {in_flight_request.to}")
+        role = self.follower_for(in_flight_request)
         if role is None:
             return
         if response.error is ErrorCode.DUPLICATE_VOTER:
@@ -99,20 +121,20 @@ class Contact:
             # (rule `one_process_per_voter`).
             role.has_fetched = False
             until = r.timers.after(r.config.fetch_timeout_ms)
-            r.readiness.refused_until = until
-            if not role.has_ended:
+            r.leader_eligibility.refused_until = until
+            if not role.leader_resigned:
                 role.fetch_deadline = until
         if response.error is ErrorCode.INCONSISTENT_VOTER_SET:
             # This leader has compared both logs: it has other voters at the same position (34).
             reason = "it has other voters where this log has the same epoch"
             r.second_quorum.prove(role.leader_id, r.epoch, reason)
         # Another process may have this address now.
-        role.is_failing = True
-        role.refusals, role.refused = role.refusals + 1, response.error
+        role.is_fetch_failing = True
+        role.error_count, role.last_error = role.error_count + 1, response.error
         delay = backoff_ms(
-            role.refusals,
+            role.error_count,
             first_ms=r.config.retry_backoff_ms,
-            longest_ms=r.config.fetch_timeout_ms // LONGEST_SHARE,
+            longest_ms=r.config.fetch_timeout_ms // RETRY_MAX_SHARE,
             random=r.timers.random,
         )
-        r.calls.back_off(kind, call.to, r.timers.after(delay))
+        r.request_manager.back_off(kind, in_flight_request.to, r.timers.after(delay))

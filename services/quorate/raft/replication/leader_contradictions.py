@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.backoff import backoff_ms
 from quorate.records.ids import Epoch, Millis, NodeId
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random
 
 # Fraction of the fetch timeout: the longest wait before such a leader is asked again.
-LONGEST_SHARE: Final = 2
+RETRY_MAX_SHARE: Final = 2
 SECOND_LEADERS_MAX: Final = 8
 
 
-@value
+@value_type
 class Contradiction:
     """The latest contradiction of an epoch's leader, and the time of the next retry."""
 
@@ -34,7 +34,7 @@ class Contradiction:
     retry_ms: Millis
 
 
-class Contradictions:
+class LeaderContradictions:
     """Contradictions of one replica: the unresolved one, and the count since its start."""
 
     def __init__(self, config: RaftConfig, random: Random) -> None:
@@ -45,20 +45,20 @@ class Contradictions:
         self._second_epoch = Epoch(0)
         self._second: dict[NodeId, str] = {}
 
-    def standing(self, epoch: Epoch) -> Contradiction | None:
+    def unresolved(self, epoch: Epoch) -> Contradiction | None:
         """The unresolved contradiction with the leader of `epoch`, if any."""
         current = self._current
         return current if current is not None and current.epoch == epoch else None
 
-    def add(self, leader_id: NodeId, epoch: Epoch, reason: str, now_ms: Millis) -> str | None:
+    def record(self, leader_id: NodeId, epoch: Epoch, reason: str, now_ms: Millis) -> str | None:
         """Count a contradiction; returns the text to log if it is new."""
         self.total += 1
-        before = self.standing(epoch)
+        before = self.unresolved(epoch)
         count = 1 if before is None else before.count + 1
         delay = backoff_ms(
             count,
             first_ms=self._config.retry_backoff_ms,
-            longest_ms=self._config.fetch_timeout_ms // LONGEST_SHARE,
+            longest_ms=self._config.fetch_timeout_ms // RETRY_MAX_SHARE,
             random=self._random,
         )
         self._current = Contradiction(leader_id, epoch, reason, count, Millis(now_ms + delay))
@@ -66,14 +66,14 @@ class Contradictions:
             return None
         return f"does not believe leader {leader_id}: {reason}; nothing is changed"
 
-    def end(self, epoch: Epoch) -> str | None:
+    def resolve(self, epoch: Epoch) -> str | None:
         """End it, since the leader agrees with this log; returns the text to log if it is new."""
-        before, self._current = self.standing(epoch), None
+        before, self._current = self.unresolved(epoch), None
         if before is None:
             return None
         return f"believes leader {before.leader_id} again, after {before.count} contradiction(s)"
 
-    def add_second_leader(self, leader_id: NodeId, known: NodeId, epoch: Epoch) -> str | None:
+    def record_second_leader(self, leader_id: NodeId, known: NodeId, epoch: Epoch) -> str | None:
         """Record another leader of an epoch; returns the text to log if it is new."""
         if epoch != self._second_epoch:
             self._second_epoch = epoch
@@ -85,10 +85,10 @@ class Contradictions:
         self._second[leader_id] = text
         return f"{text}: it is not followed"
 
-    def remarks(self, epoch: Epoch) -> list[str]:
+    def status_warnings(self, epoch: Epoch) -> list[str]:
         """Status warnings about contradictions, for operators."""
         lines = []
-        current = self.standing(epoch)
+        current = self.unresolved(epoch)
         if current is not None:
             lines.append(
                 f"does not believe leader {current.leader_id} of epoch {epoch}, whom this log "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.messages import EpochStart, KRaftVersionAt, SnapshotInfo, VotersAt
 from quorate.records.control import ControlRecord, KRaftVersion, KRaftVoters
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.records.voters import VoterSet
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NO_VOTERS = VoterSet()
 
 
-@value
+@value_type
 class Valid:
     """The replica's log is a prefix of this log."""
 
@@ -31,14 +31,14 @@ class Valid:
 VALID: Final = Valid()
 
 
-@value
+@value_type
 class Diverging:
     """The replica must truncate: `end` is that of the newest epoch not above its own."""
 
     end: OffsetAndEpoch
 
 
-@value
+@value_type
 class NeedsSnapshot:
     """The replica lags behind the log start, or is of an epoch before the oldest snapshot."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.membership.shutdown_permit_state import heard
+from quorate.raft.membership.shutdown_permit_state import on_fetch
 from quorate.raft.roles import Progress
 from quorate.records.ids import UNKNOWN_OFFSET
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ENDPOINT_BYTES: Final = 16
 
 
-class Tracking:
+class ProgressTracker:
     """The progress of the replicas that fetch from this one."""
 
     def __init__(self, replica: Replica) -> None:
@@ -36,18 +36,18 @@ class Tracking:
         voter = self.r.voters.voter(replica)
         return voter.key if voter is not None else replica
 
-    def key_anew(self, role: Leader) -> None:
+    def rekey(self, role: Leader) -> None:
         """Index by keys with directory ids, which the voters get with kraft.version 1."""
         for key, progress in list(role.progress.items()):
             voter = self.r.voters.by_id(key.node_id)
             if key.directory_id is None and voter is not None and voter.key != key:
                 del role.progress[key]
                 role.progress[voter.key] = progress
-                if (leave := role.leaves.pop(key, None)) is not None:
-                    role.leaves[voter.key] = leave
+                if (leave := role.shutdown_permits.pop(key, None)) is not None:
+                    role.shutdown_permits[voter.key] = leave
                 if (doubles := role.doubles.pop(key, None)) is not None:
                     role.doubles[voter.key] = doubles
-        role.parked.key_anew(lambda fetch: self.known_key(fetch.request.replica))
+        role.parked.rekey(lambda fetch: self.known_key(fetch.request.replica))
 
     def voters_added(self, role: Leader, before: VoterSet) -> None:
         """Reset a new voter's acknowledged offset: those of observers are not trusted."""
@@ -56,14 +56,14 @@ class Tracking:
             if progress is not None and before.by_id(voter.key.node_id) is None:
                 progress.fetch_offset = None
 
-    def asked(self, role: Leader, key: ReplicaKey) -> None:
+    def on_any_fetch(self, role: Leader, key: ReplicaKey) -> None:
         """Record a Fetch of a voter, even if its log may diverge.
 
         See rule `live_voter_not_evicted`.
         """
-        role.progress.setdefault(key, Progress()).asked_ms = self.r.timers.now
+        role.progress.setdefault(key, Progress()).last_contact_ms = self.r.timers.now
 
-    def heard(self, role: Leader, key: ReplicaKey | None, *, is_voter: bool) -> None:
+    def on_fetch(self, role: Leader, key: ReplicaKey | None, *, is_voter: bool) -> None:
         """Check-quorum: a majority of the voters that fetch restarts the interval."""
         r = self.r
         if key is None:
@@ -74,15 +74,15 @@ class Tracking:
             progress = Progress()
             if not is_voter:
                 self._make_room(role)
-        if role.leaves:
-            heard(r, role, key, progress.last_fetch_ms)
+        if role.shutdown_permits:
+            on_fetch(r, role, key, progress.last_fetch_ms)
         progress.last_fetch_ms = r.timers.now
         role.progress[key] = progress
         if not is_voter or key.node_id == r.node_id:
             return
-        role.heard[key.node_id] = None
-        if len(role.heard) + (1 if r.is_voter else 0) >= r.voters.majority:
-            role.heard.clear()
+        role.recent_fetchers[key.node_id] = None
+        if len(role.recent_fetchers) + (1 if r.is_voter else 0) >= r.voters.majority:
+            role.recent_fetchers.clear()
             role.check_quorum_deadline = r.timers.check_quorum_deadline()
 
     def acknowledge(
@@ -104,7 +104,7 @@ class Tracking:
             return
         progress = role.progress[key]
         if request.fetch_offset < (progress.fetch_offset or 0):
-            self.lost(role, key)
+            self.reset_progress(role, key)
         if is_counted:
             progress.fetch_offset = request.fetch_offset
         endpoints = request.replica_endpoints
@@ -117,24 +117,26 @@ class Tracking:
         if request.high_watermark >= 0:
             # It sends one. If a later Fetch has none, it has been restarted.
             progress.told_high_watermark = UNKNOWN_OFFSET
-        available = r.ends.readable_by(is_voter=is_voter)
+        available = r.commit_state.readable_by(is_voter=is_voter)
         if request.fetch_offset >= available:
             progress.last_caught_up_ms = now
-        elif progress.mark is not None and request.fetch_offset >= progress.mark:
+        elif (
+            progress.caught_up_mark is not None and request.fetch_offset >= progress.caught_up_mark
+        ):
             # It has everything that was available at its previous Fetch: it was caught up then.
             progress.last_caught_up_ms = progress.mark_ms
-        progress.mark, progress.mark_ms = available, now
+        progress.caught_up_mark, progress.mark_ms = available, now
 
     def _has_moved(self, role: Leader, key: ReplicaKey) -> None:
         """Handle a voter's announcement of other endpoints: check if they can be reached."""
-        role.unanswered.add(key)
+        role.unconfirmed.add(key)
         role.begin_epoch_deadline = self.r.timers.now
 
-    def lost(self, role: Leader, key: ReplicaKey | None) -> None:
+    def reset_progress(self, role: Leader, key: ReplicaKey | None) -> None:
         """Drop the caught-up times of a replica that lost what it acknowledged."""
         progress = role.progress.get(key) if key is not None else None
         if progress is not None:
-            progress.last_caught_up_ms = progress.mark = None
+            progress.last_caught_up_ms = progress.caught_up_mark = None
 
     def _make_room(self, role: Leader) -> None:
         """Drop the longest silent observer if full: any client may make up observer ids."""

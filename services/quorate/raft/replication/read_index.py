@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey, ReplyToken
 
 
-class Reads:
+class ReadIndex:
     """Pending linearizable reads of one replica."""
 
     def __init__(self, replica: Replica) -> None:
@@ -75,7 +75,7 @@ class Reads:
 
     def _answer_confirmed(self, role: Leader) -> None:
         r = self.r
-        if not role.reads or not r.ends.knows_committed(role):
+        if not role.reads or not r.commit_state.has_committed_in_epoch(role):
             return
         confirmed = self.confirmed_round(role)
         ready = list(takewhile(lambda token: role.reads[token] <= confirmed, role.reads))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.identity.log_identity import is_of_another_quorum
 from quorate.raft.messages import FetchedBatches
-from quorate.raft.replication.batch_validation import misfit
+from quorate.raft.replication.batch_validation import batch_problem
 
 if TYPE_CHECKING:
     from quorate.raft.messages import FetchResponse
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from quorate.records.ids import Offset, OffsetAndEpoch
 
 
-class Trusting:
+class FetchResponseValidator:
     """Checks if a Fetch response can be from a leader that has all committed records."""
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
 
-    def contradiction(self, role: Follower, response: FetchResponse) -> str | None:
+    def find_contradiction(self, role: Follower, response: FetchResponse) -> str | None:
         """The contradiction in this response; None if it is plausible."""
         r = self.r
         info = response.leader
@@ -40,7 +40,9 @@ class Trusting:
         if response.snapshot_id is not None:
             return self._why_not_snapshot(response.snapshot_id)
         if isinstance(response.records, FetchedBatches):
-            return misfit(response.records.batches, r.log, epoch=r.epoch, leader_id=role.leader_id)
+            return batch_problem(
+                response.records.batches, r.log, epoch=r.epoch, leader_id=role.leader_id
+            )
         return None
 
     def shows_another_quorum(self, response: FetchResponse) -> bool:

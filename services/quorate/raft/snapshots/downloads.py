@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.api import InstallSnapshot, WriteSnapshotChunk
 from quorate.raft.backoff import backoff_ms
 from quorate.raft.roles import SnapshotDownload
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 
 if TYPE_CHECKING:
     from quorate.raft.replica import Replica
@@ -23,7 +23,7 @@ _LONGEST_SHARE: Final = 4
 _SAID_MAX: Final = 8
 
 
-class Downloads:
+class SnapshotDownloads:
     """State of the snapshot download of one replica, and its number of failures."""
 
     def __init__(self, replica: Replica) -> None:
@@ -43,25 +43,27 @@ class Downloads:
         self._say(f"fetches snapshot {snapshot_id}")
         return SnapshotDownload(snapshot_id, before=before)
 
-    def again(self, download: SnapshotDownload) -> SnapshotDownload:
+    def restart_from_first_chunk(self, download: SnapshotDownload) -> SnapshotDownload:
         """Fetch the first chunk again, and then resume here if it is still the same file."""
         if download.position == 0:
             return download
         return SnapshotDownload(download.snapshot_id, before=download)
 
-    def take(self, download: SnapshotDownload, chunk: bytes, size_bytes: int) -> SnapshotDownload:
+    def add_chunk(
+        self, download: SnapshotDownload, chunk: bytes, size_bytes: int
+    ) -> SnapshotDownload:
         """Add the requested chunk; the last one installs the snapshot.
 
         Returns the state of the download.
         """
         if download.position > 0 and size_bytes != download.size_bytes:
             # The leader has rewritten the file since the last chunk.
-            return self.again(download)
+            return self.restart_from_first_chunk(download)
         before, download.before = download.before, None
         if before is not None and _is_same(before, chunk, size_bytes):
             download.position, download.first = before.position, before.first
             text = f"goes on with snapshot {download.snapshot_id} at {download.position}"
-            self.r.out.note(NoteKind.DOWNLOAD, text, position=download.position)
+            self.r.out.note(TraceEventKind.DOWNLOAD, text, position=download.position)
         else:
             self.r.out.emit(WriteSnapshotChunk(download.snapshot_id, download.position, chunk))
             if download.position == 0:
@@ -91,7 +93,7 @@ class Downloads:
         self._say(why)
         return self.retry_at()
 
-    def waits(self, snapshot_id: OffsetAndEpoch) -> Millis:
+    def retry_later(self, snapshot_id: OffsetAndEpoch) -> Millis:
         """Wait, as the leader has nothing to send yet; returns the time of the next request."""
         self._failing = snapshot_id
         self._failures += 1
@@ -115,7 +117,7 @@ class Downloads:
     def _say(self, what: str) -> None:
         """Report a failure, unless it was reported since the last success."""
         if what not in self._said:
-            self.r.out.note(NoteKind.DOWNLOAD, what)
+            self.r.out.note(TraceEventKind.DOWNLOAD, what)
             self._said = [*self._said[1 - _SAID_MAX :], what]
 
 

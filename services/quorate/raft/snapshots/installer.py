@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.api import CallFailure, ForgetRememberedEnd, SnapshotInstalled, SnapshotRefused
-from quorate.raft.election.abstention_exit import name
+from quorate.raft.api import EndHealing, RequestFailure, SnapshotInstalled, SnapshotRefused
+from quorate.raft.election.abstention_exit import fetch_identity
 from quorate.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
-from quorate.raft.request_manager import Call, CallKind
+from quorate.raft.request_manager import InFlightRequest, RequestKind
 from quorate.raft.roles import Follower
-from quorate.raft.snapshots.downloads import Downloads
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.snapshots.downloads import SnapshotDownloads
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
     from quorate.raft.api import Peer
     from quorate.raft.replica import Replica
-    from quorate.raft.replication.leader_contact import Contact
+    from quorate.raft.replication.leader_contact import LeaderContact
     from quorate.raft.roles import SnapshotDownload
     from quorate.records.ids import OffsetAndEpoch
 
@@ -24,57 +24,61 @@ if TYPE_CHECKING:
 _GONE: Final = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
 
 
-class Installing:
+class SnapshotInstaller:
     """Fetches and installs snapshots for one replica."""
 
-    def __init__(self, replica: Replica, contact: Contact, incarnation: int) -> None:
+    def __init__(self, replica: Replica, leader_contact: LeaderContact, incarnation: int) -> None:
         self.r = replica
-        self.contact = contact
+        self.leader_contact = leader_contact
         self.incarnation = incarnation
-        self.downloads = Downloads(replica)
+        self.snapshot_downloads = SnapshotDownloads(replica)
 
     def begin(self, role: Follower, snapshot_id: OffsetAndEpoch) -> None:
         """Begin to fetch a snapshot, since the leader's log starts after the end of this one."""
-        role.download = self.downloads.begin(snapshot_id)
+        role.download = self.snapshot_downloads.begin(snapshot_id)
 
     def fetch(self, download: SnapshotDownload, peer: Peer) -> None:
         """Request the next chunk, unless that is in flight."""
         r = self.r
-        if download.is_installing or not r.calls.may_call(
-            CallKind.FETCH_SNAPSHOT, peer.node_id, r.timers.now
+        if download.is_installing or not r.request_manager.may_send(
+            RequestKind.FETCH_SNAPSHOT, peer.node_id, r.timers.now
         ):
             return
         request = FetchSnapshotRequest(
             cluster_id=r.config.cluster_id,
-            replica=name(r),
+            replica=fetch_identity(r),
             current_leader_epoch=r.epoch,
             snapshot_id=download.snapshot_id,
             position=download.position,
             max_bytes=r.config.fetch_snapshot_max_bytes,
             incarnation=self.incarnation,
         )
-        r.send(CallKind.FETCH_SNAPSHOT, peer, request)
+        r.send(RequestKind.FETCH_SNAPSHOT, peer, request)
 
-    def handle_response(self, call: Call, response: FetchSnapshotResponse | CallFailure) -> None:
+    def handle_response(
+        self, in_flight_request: InFlightRequest, response: FetchSnapshotResponse | RequestFailure
+    ) -> None:
         """Handle one chunk of the snapshot; the last one installs it."""
-        contact = self.contact
-        role = contact.role_of(call)
+        contact = self.leader_contact
+        role = contact.follower_for(in_flight_request)
         if role is None or role.download is None:
             return
-        if isinstance(response, CallFailure):
-            contact.failed(CallKind.FETCH_SNAPSHOT, call, role, response)
+        if isinstance(response, RequestFailure):
+            contact.on_failure(RequestKind.FETCH_SNAPSHOT, in_flight_request, role, response)
         elif response.error in _GONE:
-            contact.heard(role)
-            self._give_up(role, f"{call.to} answers FetchSnapshot with {response.error.name}")
-            contact.learning.learn(response.leader, f"answer of {call.to}")
+            contact.on_valid_response(role)
+            self._give_up(
+                role, f"{in_flight_request.to} answers FetchSnapshot with {response.error.name}"
+            )
+            contact.leader_updates.apply(response.leader, f"answer of {in_flight_request.to}")
         elif response.error is not ErrorCode.NONE:
-            contact.refused(CallKind.FETCH_SNAPSHOT, call, response)
+            contact.on_error_response(RequestKind.FETCH_SNAPSHOT, in_flight_request, response)
         else:
-            self._take(call, role, role.download, response)
+            self._take(in_flight_request, role, role.download, response)
 
     def _take(
         self,
-        call: Call,
+        in_flight_request: InFlightRequest,
         role: Follower,
         download: SnapshotDownload,
         response: FetchSnapshotResponse,
@@ -85,24 +89,24 @@ class Installing:
         )
         if not fits or not isinstance(chunk, bytes):
             reason = f"it sends another slice of {download.snapshot_id} than asked"
-            self.contact.not_believed(role, reason)
+            self.leader_contact.on_contradiction(role, reason)
             return
-        self.contact.heard(role)
+        self.leader_contact.on_valid_response(role)
         if not chunk:
             # A leader that is verifying or rewriting the file has nothing to send yet. It may
             # then send another file than before.
-            role.download = self.downloads.again(download)
-            again = self.downloads.waits(download.snapshot_id)
-            self.r.calls.back_off(CallKind.FETCH_SNAPSHOT, call.to, again)
+            role.download = self.snapshot_downloads.restart_from_first_chunk(download)
+            again = self.snapshot_downloads.retry_later(download.snapshot_id)
+            self.r.request_manager.back_off(RequestKind.FETCH_SNAPSHOT, in_flight_request.to, again)
             return
-        role.download = self.downloads.take(download, chunk, response.size_bytes)
+        role.download = self.snapshot_downloads.add_chunk(download, chunk, response.size_bytes)
 
     def _give_up(self, role: Follower, why: str) -> None:
         """Start over with a plain Fetch, whose response names the snapshot, after a backoff."""
         assert role.download is not None
-        again = self.downloads.failed(role.download.snapshot_id, why)
+        again = self.snapshot_downloads.failed(role.download.snapshot_id, why)
         role.download = None
-        self.r.calls.back_off(CallKind.FETCH, role.leader_id, again)
+        self.r.request_manager.back_off(RequestKind.FETCH, role.leader_id, again)
 
     def handle_installed(self, event: SnapshotInstalled) -> None:
         """Handle an installed snapshot: the log is now empty and starts at the snapshot's end."""
@@ -111,15 +115,15 @@ class Installing:
             return
         r.log.generation = event.generation
         r.log.restart_at(event.snapshot, event.voters, event.kraft_version)
-        r.ends.restarted()
+        r.commit_state.on_log_reset()
         text = f"installed snapshot {event.snapshot.snapshot_id}; voters are {r.voters.ids}"
         offset = event.snapshot.snapshot_id.offset
-        r.out.note(NoteKind.SNAPSHOT_INSTALLED, text, offset=offset)
-        self.downloads.succeeded()
+        r.out.note(TraceEventKind.SNAPSHOT_INSTALLED, text, offset=offset)
+        self.snapshot_downloads.succeeded()
         if isinstance(r.role, Follower):
             r.role.download = None
-            self.contact.agreed()
-        self.check_healed()
+            self.leader_contact.on_agreement()
+        self.finish_healing_if_caught_up()
 
     def handle_refused(self, event: SnapshotRefused) -> None:
         """Handle a file that failed verification: start over with a plain Fetch, after a delay."""
@@ -128,12 +132,12 @@ class Installing:
         if isinstance(r.role, Follower) and r.role.download is not None:
             r.role.download = None
             # The leader remains live: the file may have been damaged in transit, or here.
-            text = r.contradictions.add(r.role.leader_id, r.epoch, reason, r.timers.now)
-            r.out.note(NoteKind.CONTRADICTED, text, leader_id=r.role.leader_id)
+            text = r.leader_contradictions.record(r.role.leader_id, r.epoch, reason, r.timers.now)
+            r.out.note(TraceEventKind.CONTRADICTED, text, leader_id=r.role.leader_id)
         else:
-            self.downloads.failed(event.snapshot_id, reason)
+            self.snapshot_downloads.failed(event.snapshot_id, reason)
 
-    def check_healed(self) -> None:
+    def finish_healing_if_caught_up(self) -> None:
         """End healing if the log has reached its former end, compared as for votes.
 
         See rule `damaged_voter_heals`.
@@ -142,6 +146,6 @@ class Installing:
         remembered = r.log.remembered_end
         if remembered is not None and r.log.flushed_end >= remembered:
             text = f"healed: log end {r.log.flushed_end} has reached {remembered}"
-            r.out.note(NoteKind.HEALED, text)
+            r.out.note(TraceEventKind.HEALED, text)
             r.log.remembered_end = None
-            r.out.emit(ForgetRememberedEnd())
+            r.out.emit(EndHealing())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.api import CheckSnapshot
 from quorate.raft.messages import FetchSnapshotResponse, SnapshotRange
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import Millis, OffsetAndEpoch
 
 
-class Offering:
+class SnapshotServer:
     """Serves the snapshots of one replica; verification results are kept across roles."""
 
     def __init__(self, replica: Replica) -> None:
@@ -32,7 +32,7 @@ class Offering:
         self._checking: set[OffsetAndEpoch] = set()
         self._fetched: dict[OffsetAndEpoch, Millis] = {}
 
-    def answer(
+    def handle_fetch_snapshot(
         self, request: FetchSnapshotRequest, progress: Progress | None
     ) -> FetchSnapshotResponse:
         """Return a chunk; `progress` is that of the requesting replica, if it has sent its id."""
@@ -83,7 +83,7 @@ class Offering:
             self.r.out.emit(CheckSnapshot(snapshot_id))
         return False
 
-    def handle_checked(self, event: SnapshotChecked) -> None:
+    def on_verified(self, event: SnapshotChecked) -> None:
         """Record a verification. A damaged snapshot stays listed until a newer one is stored.
 
         A replica that is below the log start must not get the answer that no snapshot exists.
@@ -98,9 +98,9 @@ class Offering:
             self._sound.discard(event.snapshot_id)
             self._unsound.add(event.snapshot_id)
             text = f"snapshot {event.snapshot_id} is not offered: {event.damage}"
-            self.r.out.note(NoteKind.SNAPSHOT_DAMAGED, text)
+            self.r.out.note(TraceEventKind.SNAPSHOT_DAMAGED, text)
 
-    def stored(self, snapshot_id: OffsetAndEpoch) -> None:
+    def on_snapshot_stored(self, snapshot_id: OffsetAndEpoch) -> None:
         """Record a new snapshot, which replaces damaged ones."""
         self._sound.discard(snapshot_id)
         self._unsound.discard(snapshot_id)
@@ -115,7 +115,7 @@ class Offering:
         for snapshot_id in [s for s in self._fetched if s not in ids]:
             del self._fetched[snapshot_id]
 
-    def pinned(self) -> frozenset[OffsetAndEpoch]:
+    def pinned_snapshots(self) -> frozenset[OffsetAndEpoch]:
         """The snapshots of which a chunk was requested within the last fetch timeout."""
         silent = self.r.timers.now - self.r.config.fetch_timeout_ms
         return frozenset(s for s, last_ms in self._fetched.items() if last_ms >= silent)

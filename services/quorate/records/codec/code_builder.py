@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _INDENT = "    "
 
 
-class Source:
+class CodeBuilder:
     """The text of one function. It may contain names of schemas, but never data of a peer."""
 
     def __init__(self, name: str, *parameters: str) -> None:
@@ -43,7 +43,7 @@ class Source:
         self._count += 1
         return f"{hint}_{self._count}"
 
-    def outer(self, value: Any, hint: str) -> str:  # noqa: ANN401 - whatever a function needs
+    def bind(self, value: Any, hint: str) -> str:  # noqa: ANN401 - whatever a function needs
         """The name under which the function can access this object."""
         name = self.local(hint)
         self._names[name] = value
@@ -55,7 +55,7 @@ class Source:
         Its fields are set one by one, which takes a third of the time of its __init__.
         """
         made = self.local("made")
-        self.line(f"{made} = {self.outer(object.__new__, 'new')}({self.outer(shape, 'shape')})")
+        self.line(f"{made} = {self.bind(object.__new__, 'new')}({self.bind(shape, 'shape')})")
         for name, value in values.items():
             self.line(f"{made}.{name} = {value}")
         return made

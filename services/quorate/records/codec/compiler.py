@@ -42,11 +42,11 @@ from quorate.records.codec.struct_codegen import (
     Run,
     Tag,
     Tags,
-    structure_reader,
-    structure_writer,
+    make_struct_decoder,
+    make_struct_encoder,
 )
 from quorate.records.codec.varint import Buffer, read_uvarint
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@value
+@value_type
 class Codec(Generic[T]):
     """One version of one message. Both directions raise SchemaError for invalid data."""
 
@@ -111,7 +111,7 @@ def compile_codec(schema: Schema, version: int, shapes: Mapping[str, type]) -> C
     return Codec(schema.name, version, read, write)
 
 
-@value
+@value_type
 class _Compiler:
     version: int
     is_flexible: bool
@@ -127,8 +127,8 @@ class _Compiler:
         missing = {f.name: self.default(f) for f in (absent if tags else absent + tagged)}
         shape = self.shapes[body.name]
         return (
-            structure_reader(shape, parts, tags, missing),
-            structure_writer(shape, parts, tags, guarded, self.version),
+            make_struct_decoder(shape, parts, tags, missing),
+            make_struct_encoder(shape, parts, tags, guarded, self.version),
         )
 
     def _has(self, field: Field) -> bool:

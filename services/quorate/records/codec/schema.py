@@ -22,7 +22,7 @@ from typing import (
 )
 
 from quorate.records.ids import ZERO_UUID
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ class SchemaError(ValueError):
     """Bytes or values that violate their schema; the message names the field."""
 
 
-@value
+@value_type
 class Versions:
     """A range of versions, both ends included; empty if `first` is above `last`."""
 
@@ -75,7 +75,7 @@ class Versions:
         return self.first <= version <= self.last
 
 
-@named_value
+@keyword_value_type
 class Field:
     """One field of a message.
 
@@ -106,7 +106,7 @@ class Field:
         return self.type.removeprefix("[]")
 
 
-@value
+@value_type
 class Struct:
     """A named list of fields: a message's body, or a structure inside one."""
 
@@ -114,7 +114,7 @@ class Struct:
     fields: tuple[Field, ...]
 
 
-@value
+@value_type
 class Schema:
     """A message: its key if it has one, its versions and its fields."""
 
@@ -140,7 +140,7 @@ def zero_of(type_name: str) -> object:
 _UNSET: Final = object()
 
 
-@value
+@value_type
 class Wire:
     """Wire encoding of a dataclass's field; the arguments are Kafka's, `versions` as its text.
 
@@ -156,7 +156,7 @@ class Wire:
     default: object = _UNSET
 
 
-@value
+@value_type
 class _Message:
     api_key: int | None
     versions: str
@@ -170,7 +170,7 @@ _SCHEMAS: dict[type, Schema] = {}
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def structure(cls: type[T]) -> type[T]:
     """Make a value type of a class with `Wire` annotations."""
-    return named_value(cls)
+    return keyword_value_type(cls)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 
-from quorate.records.codec.code_builder import Source
+from quorate.records.codec.code_builder import CodeBuilder
 from quorate.records.codec.primitives import Reader, Writer, check_uuid
 from quorate.records.codec.schema import TAGGED, SchemaError
 from quorate.records.codec.varint import encode_uvarint
@@ -71,12 +71,12 @@ class Tags(NamedTuple):
         return {each.part.name: each.default for each in self.known}
 
 
-def structure_reader(
+def make_struct_decoder(
     shape: type, parts: Sequence[Run | Part], tags: Tags | None, absent: Mapping[str, Any]
 ) -> Reader:
     """Generate a reader of the parts and then the tags; absent fields get their defaults."""
-    source = Source(f"read {shape.__name__}", "buffer", "position")
-    values = {name: source.outer(value, name) for name, value in absent.items()}
+    source = CodeBuilder(f"read {shape.__name__}", "buffer", "position")
+    values = {name: source.bind(value, name) for name, value in absent.items()}
     source.line("size, name = len(buffer), ''")
     with source.block("try:"):
         source.line("pass")
@@ -92,43 +92,43 @@ def structure_reader(
     return made
 
 
-def _name_errors(source: Source, errors: tuple[type[Exception], ...]) -> None:
-    refuse = source.outer(SchemaError, "SchemaError")
-    with source.block(f"except {source.outer(errors, 'errors')} as error:"):
-        source.line(f"raise {refuse}(f'{{name}}: {{error}}') from error")
+def _name_errors(code_builder: CodeBuilder, errors: tuple[type[Exception], ...]) -> None:
+    refuse = code_builder.bind(SchemaError, "SchemaError")
+    with code_builder.block(f"except {code_builder.bind(errors, 'errors')} as error:"):
+        code_builder.line(f"raise {refuse}(f'{{name}}: {{error}}') from error")
 
 
-def _read_run(source: Source, run: Run) -> dict[str, str]:
+def _read_run(code_builder: CodeBuilder, run: Run) -> dict[str, str]:
     layout = struct.Struct(">" + "".join(run.codes))
-    found = {name: source.local(name) for name in run.names}
-    source.line(f"name = {', '.join(run.names)!r}")
-    unpack = source.outer(layout.unpack_from, "unpack")
-    source.line(f"{', '.join(found.values())}, = {unpack}(buffer, position)")
-    source.line(f"position += {layout.size}")
+    found = {name: code_builder.local(name) for name in run.names}
+    code_builder.line(f"name = {', '.join(run.names)!r}")
+    unpack = code_builder.bind(layout.unpack_from, "unpack")
+    code_builder.line(f"{', '.join(found.values())}, = {unpack}(buffer, position)")
+    code_builder.line(f"position += {layout.size}")
     return found
 
 
-def _read_part(source: Source, part: Part) -> str:
-    found, count, end = (source.local(hint) for hint in (part.name, "count", "end"))
-    at_length = f"{found}, position = {source.outer(part.read, 'read')}(buffer, position)"
-    source.line(f"name = {part.name!r}")
+def _read_part(code_builder: CodeBuilder, part: Part) -> str:
+    found, count, end = (code_builder.local(hint) for hint in (part.name, "count", "end"))
+    at_length = f"{found}, position = {code_builder.bind(part.read, 'read')}(buffer, position)"
+    code_builder.line(f"name = {part.name!r}")
     if part.kind is None:
-        source.line(at_length)
+        code_builder.line(at_length)
         return found
-    source.line(f"{count} = buffer[position]")
+    code_builder.line(f"{count} = buffer[position]")
     if part.kind == TEXT:
-        source.line(f"{end} = position + {count}")
-        with source.block(f"if 0 < {count} < {_TWO_BYTES} and {end} <= size:"):
-            source.line(f"{found} = str(buffer[position + 1:{end}], 'utf-8')")
-            source.line(f"position = {end}")
+        code_builder.line(f"{end} = position + {count}")
+        with code_builder.block(f"if 0 < {count} < {_TWO_BYTES} and {end} <= size:"):
+            code_builder.line(f"{found} = str(buffer[position + 1:{end}], 'utf-8')")
+            code_builder.line(f"position = {end}")
     else:
         layouts = _short_layouts(part.kind)
-        unpacks = source.outer((None, *(layout.unpack_from for layout in layouts)), "unpacks")
-        with source.block(f"if 0 < {count} <= {_SHORT}:"):
-            source.line(f"{found} = {unpacks}[{count}](buffer, position + 1)")
-            source.line(f"position += 1 + ({count} - 1) * {layouts[1].size}")
-    with source.block("else:"):
-        source.line(at_length)
+        unpacks = code_builder.bind((None, *(layout.unpack_from for layout in layouts)), "unpacks")
+        with code_builder.block(f"if 0 < {count} <= {_SHORT}:"):
+            code_builder.line(f"{found} = {unpacks}[{count}](buffer, position + 1)")
+            code_builder.line(f"position += 1 + ({count} - 1) * {layouts[1].size}")
+    with code_builder.block("else:"):
+        code_builder.line(at_length)
     return found
 
 
@@ -136,20 +136,25 @@ def _short_layouts(code: str) -> list[struct.Struct]:
     return [struct.Struct(f">{count}{code}") for count in range(_SHORT)]
 
 
-def _read_tags(source: Source, tags: Tags) -> dict[str, str]:
-    found = {name: source.local(name) for name in (*tags.defaults, TAGGED)}
-    names, defaults = ", ".join(found.values()), source.outer((*tags.defaults.values(), ()), "none")
-    with source.block("if position < size and not buffer[position]:"):
-        source.line(f"{names}, = {defaults}")
-        source.line("position += 1")
-    with source.block("else:"):
-        source.line(f"values = list({defaults})")
-        source.line(f"position = {source.outer(tags.read, 'read_tags')}(buffer, position, values)")
-        source.line(f"{names}, = values")
+def _read_tags(code_builder: CodeBuilder, tags: Tags) -> dict[str, str]:
+    found = {name: code_builder.local(name) for name in (*tags.defaults, TAGGED)}
+    names, defaults = (
+        ", ".join(found.values()),
+        code_builder.bind((*tags.defaults.values(), ()), "none"),
+    )
+    with code_builder.block("if position < size and not buffer[position]:"):
+        code_builder.line(f"{names}, = {defaults}")
+        code_builder.line("position += 1")
+    with code_builder.block("else:"):
+        code_builder.line(f"values = list({defaults})")
+        code_builder.line(
+            f"position = {code_builder.bind(tags.read, 'read_tags')}(buffer, position, values)"
+        )
+        code_builder.line(f"{names}, = values")
     return found
 
 
-def structure_writer(
+def make_struct_encoder(
     shape: type,
     parts: Sequence[Run | Part],
     tags: Tags | None,
@@ -157,7 +162,7 @@ def structure_writer(
     version: int,
 ) -> Writer:
     """Generate a writer of the parts and then the tags; `guarded` fields must have this value."""
-    source = Source(f"write {shape.__name__}", "out", "value")
+    source = CodeBuilder(f"write {shape.__name__}", "out", "value")
     names = [name for part in parts for name in (part.names if isinstance(part, Run) else part[:1])]
     tagged = [] if tags is None else [*tags.defaults]
     values = {name: source.local(name) for name in (*names, *tagged, *guarded, TAGGED)}
@@ -173,65 +178,69 @@ def structure_writer(
                 _write_part(source, part, values[part.name])
     _name_errors(source, _WRITING)
     for name, default in guarded.items():
-        with source.block(f"if {values[name]} != {source.outer(default, 'default')}:"):
-            refuse = source.outer(_refuse_value, "refuse")
+        with source.block(f"if {values[name]} != {source.bind(default, 'default')}:"):
+            refuse = source.bind(_refuse_value, "refuse")
             source.line(f"{refuse}({name!r}, {values[name]}, {version})")
     _write_tags(source, tags, [values[name] for name in (*tagged, TAGGED)])
     made: Writer = source.compiled()
     return made
 
 
-def _write_run(source: Source, run: Run, values: Sequence[str]) -> None:
-    pack = source.outer(struct.Struct(">" + "".join(run.codes)).pack, "pack")
-    source.line(f"name = {', '.join(run.names)!r}")
+def _write_run(code_builder: CodeBuilder, run: Run, values: Sequence[str]) -> None:
+    pack = code_builder.bind(struct.Struct(">" + "".join(run.codes)).pack, "pack")
+    code_builder.line(f"name = {', '.join(run.names)!r}")
     for value, code in zip(values, run.codes, strict=True):
         if code == _UUID:
-            with source.block(f"if type({value}) is not bytes or len({value}) != {UUID_BYTES}:"):
-                source.line(f"{source.outer(check_uuid, 'check_uuid')}({value})")
-    source.line(f"out += {pack}({', '.join(values)})")
+            with code_builder.block(
+                f"if type({value}) is not bytes or len({value}) != {UUID_BYTES}:"
+            ):
+                code_builder.line(f"{code_builder.bind(check_uuid, 'check_uuid')}({value})")
+    code_builder.line(f"out += {pack}({', '.join(values)})")
 
 
-def _write_part(source: Source, part: Part, value: str, out: str = "out") -> None:
-    count, content = source.local("count"), source.local("content")
-    write = f"{source.outer(part.write, 'write')}({out}, {value})"
-    source.line(f"name = {part.name!r}")
+def _write_part(code_builder: CodeBuilder, part: Part, value: str, out: str = "out") -> None:
+    count, content = code_builder.local("count"), code_builder.local("content")
+    write = f"{code_builder.bind(part.write, 'write')}({out}, {value})"
+    code_builder.line(f"name = {part.name!r}")
     if part.kind is None:
-        source.line(write)
+        code_builder.line(write)
         return
-    with source.block(f"if {value} is None:"):
-        source.line(write)
-    with source.block("else:"):
+    with code_builder.block(f"if {value} is None:"):
+        code_builder.line(write)
+    with code_builder.block("else:"):
         if part.kind == TEXT:
-            source.line(f"{content} = {value}.encode()")
-            source.line(f"{count} = len({content}) + 1")
-            with source.block(f"if {count} < {_TWO_BYTES}:"):
-                source.line(f"{out}.append({count})")
-                source.line(f"{out} += {content}")
+            code_builder.line(f"{content} = {value}.encode()")
+            code_builder.line(f"{count} = len({content}) + 1")
+            with code_builder.block(f"if {count} < {_TWO_BYTES}:"):
+                code_builder.line(f"{out}.append({count})")
+                code_builder.line(f"{out} += {content}")
         else:
-            packs = source.outer([layout.pack for layout in _short_layouts(part.kind)], "packs")
-            source.line(f"{count} = len({value})")
-            with source.block(f"if {count} < {_SHORT}:"):
-                source.line(f"{out}.append({count} + 1)")
-                source.line(f"{out} += {packs}[{count}](*{value})")
-        with source.block("else:"):
-            source.line(write)
+            packs = code_builder.bind(
+                [layout.pack for layout in _short_layouts(part.kind)], "packs"
+            )
+            code_builder.line(f"{count} = len({value})")
+            with code_builder.block(f"if {count} < {_SHORT}:"):
+                code_builder.line(f"{out}.append({count} + 1)")
+                code_builder.line(f"{out} += {packs}[{count}](*{value})")
+        with code_builder.block("else:"):
+            code_builder.line(write)
 
 
-def _write_tags(source: Source, tags: Tags | None, values: Sequence[str]) -> None:
+def _write_tags(code_builder: CodeBuilder, tags: Tags | None, values: Sequence[str]) -> None:
     if tags is None:
-        with source.block(f"if {values[-1]}:"):
-            source.line(f"{source.outer(_refuse_tags, 'refuse')}()")
+        with code_builder.block(f"if {values[-1]}:"):
+            code_builder.line(f"{code_builder.bind(_refuse_tags, 'refuse')}()")
         return
-    source.line(f"found = list({values[-1]})")
+    code_builder.line(f"found = list({values[-1]})")
     for each, value in zip(tags.known, values, strict=False):
-        with source.block(f"if {value} != {source.outer(each.default, 'default')}:"):
-            source.line("content = bytearray()")
-            _write_part(source, each.part, value, "content")
-            source.line(f"found.append(({each.tag}, content))")
-    with source.block("if found:"):
-        source.line(f"{source.outer(_write_found, 'write_found')}(out, found)")
-    with source.block("else:"):
-        source.line("out.append(0)")
+        with code_builder.block(f"if {value} != {code_builder.bind(each.default, 'default')}:"):
+            code_builder.line("content = bytearray()")
+            _write_part(code_builder, each.part, value, "content")
+            code_builder.line(f"found.append(({each.tag}, content))")
+    with code_builder.block("if found:"):
+        code_builder.line(f"{code_builder.bind(_write_found, 'write_found')}(out, found)")
+    with code_builder.block("else:"):
+        code_builder.line("out.append(0)")
 
 
 def _write_found(out: bytearray, found: list[tuple[int, bytes | bytearray]]) -> None:

@@ -19,7 +19,7 @@ from quorate.records.batch import (
     MAGIC,
 )
 from quorate.records.crc import crc32c
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ _HEADER: Final = np.dtype(
 _LENGTH: Final = Struct(">i")
 
 
-@value
+@value_type
 class BatchRun:
     """Verified batches of one buffer, in order.
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from quorate.records.batch import CorruptBatchError, read_record
 from quorate.records.codec.schema import schema_of
-from quorate.records.columnar.positions import place_runs, rows_at
-from quorate.records.columnar.reader import distinct, read_columns
+from quorate.records.columnar.positions import iter_positions, rows_at
+from quorate.records.columnar.reader import decode_columns, distinct
 from quorate.records.metadata import decode_record
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from quorate.records.batch import BatchHeader
-    from quorate.records.columnar.positions import Places
+    from quorate.records.columnar.positions import RecordPositions
     from quorate.records.columnar.reader import Structs
     from quorate.records.metadata import KnownRecord, MetadataRecord
 
@@ -38,7 +38,7 @@ _FRAME_VERSION: Final = 1
 _ONE_BYTE: Final = 0x80
 
 
-class Piece:
+class RecordPiece:
     """Consecutive data records of one batch.
 
     `api_keys` and `versions` have one element per record; a type is NO_TYPE if a record's layout
@@ -46,17 +46,22 @@ class Piece:
     """
 
     def __init__(
-        self, buffer: bytes, position: int, header: BatchHeader, places: Places, begin: Index
+        self,
+        buffer: bytes,
+        position: int,
+        header: BatchHeader,
+        record_positions: RecordPositions,
+        begin: Index,
     ) -> None:
         """`position` is the batch's position in the buffer, `begin` has those of the records."""
         self._buffer = buffer
         self._octets = np.frombuffer(buffer, np.uint8)
         self._position = position
         self._header = header
-        self._places = places
+        self._record_positions = record_positions
         self._begin = begin
-        has_frame = places.is_plain & (places.value_size >= _FRAME_BYTES)
-        at = np.where(has_frame, places.value_at, 0)
+        has_frame = record_positions.is_plain & (record_positions.value_size >= _FRAME_BYTES)
+        at = np.where(has_frame, record_positions.value_at, 0)
         frame = self._octets[at], self._octets[at + 1], self._octets[at + 2]
         is_known = has_frame & (frame[0] == _FRAME_VERSION)
         is_known &= (frame[1] < _ONE_BYTE) & (frame[2] < _ONE_BYTE)
@@ -68,14 +73,17 @@ class Piece:
 
     def record(self, index: int) -> MetadataRecord:
         """Decode one record. Raises CorruptBatchError and SchemaError."""
-        if not self._places.is_plain[index]:
+        if not self._record_positions.is_plain[index]:
             return decode_record(self._read_whole(index))[0]
-        at, size = int(self._places.value_at[index]), int(self._places.value_size[index])
+        at, size = (
+            int(self._record_positions.value_at[index]),
+            int(self._record_positions.value_size[index]),
+        )
         return decode_record(self._buffer[at : at + max(0, size)])[0]
 
     def records(self, start: int = 0, stop: int | None = None) -> Iterator[MetadataRecord]:
         """Yield some records, each decoded when it is requested. Raises the errors of `record`."""
-        places, span, buffer = self._places, slice(start, stop), self._buffer
+        places, span, buffer = self._record_positions, slice(start, stop), self._buffer
         # Access to single array elements is slow.
         found = zip(
             places.is_plain[span].tolist(),
@@ -112,22 +120,22 @@ class Piece:
         The first of a pair has the elements of `index` with that layout, as positions in it. Raises
         SchemaError if any record violates its schema.
         """
-        sizes = self._places.value_size[index]
+        sizes = self._record_positions.value_size[index]
         kinds = self.versions[index].astype(np.int64) << 32 | sizes
         for kind in distinct(kinds).tolist():
             part = np.flatnonzero(kinds == kind)
-            at = self._places.value_at[index[part]]
+            at = self._record_positions.value_at[index[part]]
             rows = rows_at(self._octets, at, kind & 0xFFFFFFFF)[:, _FRAME_BYTES:]
-            for within, columns in read_columns(record_type, kind >> 32, rows):
+            for within, columns in decode_columns(record_type, kind >> 32, rows):
                 yield part[within], columns
 
 
-def read_pieces(
+def iter_pieces(
     buffer: bytes, position: int, header: BatchHeader, count: int = PIECE_RECORDS
-) -> Iterator[Piece]:
+) -> Iterator[RecordPiece]:
     """Yield all records of the verified batch at `position`, at most `count` per piece.
 
     Raises CorruptBatchError if the records do not fill the batch exactly.
     """
-    for places, begin in place_runs(buffer, position, header, count):
-        yield Piece(buffer, position, header, places, begin)
+    for places, begin in iter_positions(buffer, position, header, count):
+        yield RecordPiece(buffer, position, header, places, begin)

@@ -13,7 +13,7 @@ import numpy as np
 
 from quorate.records.batch import HEADER_BYTES, CorruptBatchError
 from quorate.records.codec.varint import read_varint
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +36,8 @@ _TOGETHER: Final = 32
 _SHORT: Final = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(0x80)], np.int64)
 
 
-@value
-class Places:
+@value_type
+class RecordPositions:
     """The records of some batches, in order; each array has one element for each record.
 
     `batch` is the index of its batch. `value_at` and `value_size` are the position and the size of
@@ -52,7 +52,7 @@ class Places:
     is_plain: NDArray[np.bool_]
 
 
-def record_places(run: BatchRun) -> Places:
+def record_positions(run: BatchRun) -> RecordPositions:
     """The positions of all records of these batches.
 
     Raises CorruptBatchError, with the position of the batch, if records do not fill it exactly or
@@ -82,9 +82,9 @@ def record_places(run: BatchRun) -> Places:
     return places
 
 
-def place_runs(
+def iter_positions(
     buffer: bytes, position: int, header: BatchHeader, count: int
-) -> Iterator[tuple[Places, Positions]]:
+) -> Iterator[tuple[RecordPositions, Positions]]:
     """Yield the same for one batch, `count` records at a time, with the start of each record.
 
     Raises CorruptBatchError as `record_places` does, once it reaches the invalid record.
@@ -259,7 +259,7 @@ def _run_length(buffer: bytes, at: int, size: int, most: int) -> int:
 
 def _read_fields(
     data: NDArray[np.uint8], begin: Positions, stops: Positions, batch: Positions
-) -> tuple[Places, NDArray[np.bool_]]:
+) -> tuple[RecordPositions, NDArray[np.bool_]]:
     """The fields of each record, and a mask of plain records that do not end at their stop."""
     _, at = _varints(data, begin)
     timestamp_delta, at = _varints(data, at + 1)
@@ -271,7 +271,7 @@ def _read_fields(
     at = at + np.maximum(value_size, 0)
     headers, at = _varints(data, at)
     is_plain = (key_size < 0) & (headers == 0)
-    places = Places(batch, offset_delta, timestamp_delta, value_at, value_size, is_plain)
+    places = RecordPositions(batch, offset_delta, timestamp_delta, value_at, value_size, is_plain)
     return places, (at != stops) & is_plain
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from quorate.records.codec.schema import OWN_DEFAULTS, SchemaError, schema_of
 from quorate.records.ids import UUID_BYTES
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,28 +41,28 @@ _CONTINUATION_BITS: Final = 0xC0
 _CONTINUATION: Final = 0x80
 
 
-@value
+@value_type
 class Constant:
     """The same value in every row: the default of an absent field or tag, or null."""
 
     value: object
 
 
-@value
+@value_type
 class Numbers:
     """One number or boolean per row."""
 
     values: NDArray[Any]
 
 
-@value
+@value_type
 class Octets:
     """The same number of bytes per row: strings in UTF-8, bytes, uuids. Shape (rows, bytes)."""
 
     values: Rows
 
 
-@value
+@value_type
 class Lists:
     """The same number of elements per row; `elements` has those of the first row first."""
 
@@ -70,14 +70,14 @@ class Lists:
     elements: Numbers | Octets
 
 
-@value
+@value_type
 class Elements:
     """The same number of elements per row, with a column for each position in the list."""
 
     columns: tuple[Column, ...]
 
 
-@value
+@value_type
 class Structs:
     """One structure per row: its fields by name."""
 
@@ -87,7 +87,7 @@ class Structs:
 Column: TypeAlias = Constant | Numbers | Octets | Lists | Elements | Structs
 
 
-class _UnequalError(Exception):
+class _ShapeMismatchError(Exception):
     """The byte in this column determines the layout and is not the same in all rows."""
 
     def __init__(self, column: int) -> None:
@@ -95,7 +95,7 @@ class _UnequalError(Exception):
         self.column = column
 
 
-def read_columns(
+def decode_columns(
     record_type: type, version: int, rows: Rows
 ) -> Iterator[tuple[NDArray[np.intp], Structs]]:
     """Yield the columns of messages of one type, version and size: `rows` has their bytes.
@@ -113,7 +113,7 @@ def read_columns(
         reader = _Reader(schema, version, chosen)
         try:
             yield part, reader.message()
-        except _UnequalError as unequal:
+        except _ShapeMismatchError as unequal:
             column = chosen[:, unequal.column]
             waiting += [part[column == value] for value in distinct(column)]
 
@@ -232,13 +232,13 @@ class _Reader:
         return value
 
     def same_byte(self) -> int:
-        """The next byte, which determines the layout. Raises _UnequalError if rows differ."""
+        """The next byte, which determines the layout. Raises _ShapeMismatchError if rows differ."""
         if self.at >= self.rows.shape[1]:
             raise SchemaError(f"cut off at {self.at}")
         column = self.rows[:, self.at]
         first = int(column[0])
         if (column != first).any():
-            raise _UnequalError(self.at)
+            raise _ShapeMismatchError(self.at)
         self.at += 1
         return first
 

@@ -36,7 +36,7 @@ _STRUCTURE_THERE: Final = b"\x01"
 _STRUCTURE_NULL: Final = b"\xff"
 
 
-def write_columns(
+def encode_columns(
     record_type: type, version: int, columns: Structs, count: int, *, head: bytes = b""
 ) -> Rows:
     """Encode `count` messages: one row each, with `head` before it.

@@ -76,13 +76,13 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], error: AdminError) 
         "kafka_error": error.error.name,
         "kafka_error_code": str(int(error.error)),
     }
-    refusal = error_status.CallRefusal(status_of(error), error.reason, error.message, metadata)
+    refusal = error_status.ErrorStatus(status_of(error), error.reason, error.message, metadata)
     await error_status.abort(context, refusal)
 
 
 def admin_error(error: grpc.aio.AioRpcError) -> AdminError | None:
     """Return the error in a response of the admin API; None if its server did not respond."""
-    refusal = error_status.refusal_of(error)
+    refusal = error_status.error_info_of(error)
     if refusal is None:
         return None
     metadata = dict(refusal.metadata)

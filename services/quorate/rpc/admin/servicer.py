@@ -19,12 +19,12 @@ from quorate.api.admin_api import (
 )
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.admin import errors
 from quorate.rpc.convert.describe import pb_describe_response
 from quorate.rpc.convert.membership import UnsupportedFeatureError, pb_key, request_of
 from quorate.rpc.convert.raft import at_least_0, pb_leader
-from quorate.rpc.deadlines import handling_s
+from quorate.rpc.deadlines import handler_timeout_s
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.method_table import ADMIN, ADMIN_METHODS
 from quorate.rpc.security.authorization import CALLER
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import grpc.aio
     from google.protobuf.descriptor import MethodDescriptor
 
-    from quorate.api.admin_api import AdminHandler, Done, Prepared
+    from quorate.api.admin_api import AdminHandler, ChangeResult, PrepareStopResult
     from quorate.rpc.gen.raft.v1 import raft_pb2
     from quorate.rpc.service import Behaviour
 
@@ -50,7 +50,7 @@ INTERNAL: Final = "INTERNAL"
 WORDS_BYTES_MAX: Final = 512
 
 
-@value
+@value_type
 class CallRecord:
     """One completed call: the caller, the request, and the outcome in one word."""
 
@@ -63,13 +63,13 @@ class CallRecord:
     duration_s: float
 
 
-class AdminService:
+class AdminServicer:
     """quorate.admin.v1.Admin; `record` is called with every completed call."""
 
     descriptor = ADMIN
     methods = ADMIN_METHODS
 
-    def behaviour(self, method: MethodDescriptor) -> Behaviour:
+    def handler_for(self, method: MethodDescriptor) -> Behaviour:
         own: Behaviour | None = getattr(self, method.name, None)
         return own or partial(self._change, method)
 
@@ -89,7 +89,7 @@ class AdminService:
     async def PrepareStop(
         self, request: pb.PrepareStopRequest, context: Context
     ) -> pb.PrepareStopResponse:
-        async def perform(timeout_s: float | None) -> Prepared:
+        async def perform(timeout_s: float | None) -> PrepareStopResult:
             return await self._handler.prepare_stop(PrepareStopRequest(request.leave), timeout_s)
 
         def parse() -> float | None:
@@ -112,7 +112,7 @@ class AdminService:
         def parse() -> tuple[m.MembershipRequest, float | None]:
             return request_of(message), _time(context, message.timeout_ms)
 
-        async def perform(parsed: tuple[m.MembershipRequest, float | None]) -> Done:
+        async def perform(parsed: tuple[m.MembershipRequest, float | None]) -> ChangeResult:
             return await self._handler.change(*parsed)
 
         what = _in_words(message)
@@ -170,7 +170,7 @@ def _time(context: Context, timeout_ms: int) -> float | None:
     Raises ValueError for a time below 0.
     """
     times = [timeout_ms / 1000] if at_least_0(timeout_ms, "timeout_ms") else []
-    left_s = handling_s(context)
+    left_s = handler_timeout_s(context)
     if left_s is not None:
         times.append(left_s)
     return min(times, default=None)

@@ -10,19 +10,19 @@ import grpc
 import grpc.aio
 from google.protobuf.message_factory import GetMessageClass
 
-from quorate.api.advertised_endpoints import named_first
+from quorate.api.advertised_endpoints import listener_first
 from quorate.api.handlers import ControllerApiError
-from quorate.rpc.callback_adapter import replies_of
+from quorate.rpc.callback_adapter import iter_replies
 from quorate.rpc.channels import write_spans
 from quorate.rpc.controller.errors import refusal_for
 from quorate.rpc.controller.write_stream import WriteStream, converted, read_message
-from quorate.rpc.controller.write_window import WriteBudget
+from quorate.rpc.controller.write_window import SharedWriteBudget
 from quorate.rpc.convert import controller as convert
 from quorate.rpc.convert.raft import at_least_0
-from quorate.rpc.deadlines import handling_s
+from quorate.rpc.deadlines import handler_timeout_s
 from quorate.rpc.error_status import abort
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
-from quorate.rpc.limits.admission import Admission, AdmissionError, Pool
+from quorate.rpc.limits.admission import AdmissionControl, AdmissionError, ByteBudget
 from quorate.rpc.method_table import CONTROLLER, CONTROLLER_METHODS, is_write, takes_any
 from quorate.rpc.security.authorization import CALLER
 from quorate.rpc.time_slicer import serving_pace
@@ -43,22 +43,24 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 STREAMS_MAX: Final = 512
 
 
-class WriteStreams:
+class WriteStreamLimits:
     """The limits shared by the write streams of all listeners."""
 
     def __init__(self) -> None:
         # The budget limits their bytes.
-        self.places = Admission("write streams", calls_max=STREAMS_MAX, pool=Pool(0))
-        self.budget = WriteBudget()
+        self.places = AdmissionControl(
+            "write streams", calls_max=STREAMS_MAX, byte_budget=ByteBudget(0)
+        )
+        self.budget = SharedWriteBudget()
 
 
-class ControllerService:
+class ControllerServicer:
     """quorate.controller.v1.Controller on top of a handler."""
 
     descriptor = CONTROLLER
     methods = CONTROLLER_METHODS
 
-    def behaviour(self, method: MethodDescriptor) -> Behaviour:
+    def handler_for(self, method: MethodDescriptor) -> Behaviour:
         if takes_any(method):
             behaviour: Behaviour = getattr(self, method.name)
             return behaviour
@@ -70,12 +72,12 @@ class ControllerService:
         handler: ControllerHandler,
         *,
         listener: str = "",
-        streams: WriteStreams | None = None,
+        streams: WriteStreamLimits | None = None,
     ) -> None:
         """Take the `streams` shared by all listeners; this one is called `listener`."""
         self._handler = handler
         self._listener = listener
-        self._streams = streams or WriteStreams()
+        self._streams = streams or WriteStreamLimits()
         self._spans = write_spans()
 
     async def Write(self, request: pb.WriteRequest, context: Context) -> pb.WriteResponse:
@@ -104,7 +106,7 @@ class ControllerService:
     ) -> AsyncIterator[pb.WriteResponse]:
         """Serve a client's writes in order, except heartbeats (rpc/controller/write_stream.py)."""
         try:
-            self._streams.places.enter_call(context)
+            self._streams.places.acquire_for_call(context)
         except AdmissionError as error:
             await abort(context, error.refusal)
         caller = CALLER.get()
@@ -115,7 +117,7 @@ class ControllerService:
         )
         try:
             # The decoder gives the size of each request (rpc/request_decoding.py).
-            async with aclosing(replies_of(stream, request_iterator)) as replies:
+            async with aclosing(iter_replies(stream, request_iterator)) as replies:
                 async for response in replies:
                     yield response
             if stream.refused is not None:
@@ -126,7 +128,7 @@ class ControllerService:
     async def Read(self, request: pb.ReadRequest, context: Context) -> pb.ReadResponse:
         response = pb.ReadResponse()
         try:
-            read = convert.chosen_read(request)
+            read = convert.read_request_in(request)
             min_offset = at_least_0(request.min_offset, "min_offset")
             timeout_ms = at_least_0(request.timeout_ms, "timeout_ms")
         except ValueError as error:
@@ -142,7 +144,7 @@ class ControllerService:
             )
             pace = serving_pace()
             for _ in convert.put_in_slices(response, reply):
-                await pace.breathe()
+                await pace.yield_if_due()
         except ControllerApiError as error:
             response.error = error.error
             response.message = error.message
@@ -159,7 +161,7 @@ class ControllerService:
         response = reply_type()
         try:
             write = await read_message(request, request.ByteSize())
-            convert.put(response, await self._handler.write(write, CALLER.get()))
+            convert.fill_message(response, await self._handler.write(write, CALLER.get()))
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except ControllerApiError as error:
@@ -174,7 +176,7 @@ class ControllerService:
     ) -> Message:
         """Serve one read, by the method of its own name; the call's deadline limits its wait."""
         response = reply_type()
-        left_s, options = handling_s(context), request.options
+        left_s, options = handler_timeout_s(context), request.options
         try:
             reply = await self._handler.read(
                 convert.from_message(request),
@@ -186,7 +188,7 @@ class ControllerService:
             )
             pace = serving_pace()
             for _ in convert.put_reply_in_slices(response, reply):
-                await pace.breathe()
+                await pace.yield_if_due()
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except ControllerApiError as error:
@@ -207,6 +209,6 @@ class ControllerService:
     def _leader(self, info: LeaderInfo) -> pb.Leader:
         """Return the leader's address on this listener."""
         leader = pb.Leader(id=info.leader_id, epoch=info.epoch)
-        for endpoint in named_first(info.endpoints, self._listener)[:1]:
+        for endpoint in listener_first(info.endpoints, self._listener)[:1]:
             leader.host, leader.port = endpoint.host, endpoint.port
         return leader

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from quorate.api.handlers import PendingAnswer
     from quorate.controller.request_types import WriteReply, WriteRequest
-    from quorate.h2.callback_stream import Door
-    from quorate.rpc.controller.write_window import WriteBudget
+    from quorate.h2.callback_stream import StreamWriter
+    from quorate.rpc.controller.write_window import SharedWriteBudget
 
 ACKNOWLEDGED_TOGETHER_MAX: Final = 1024
 # Bytes of a request that is converted without yielding: a few milliseconds, with the maximum of
@@ -44,7 +44,7 @@ class WriteStream:
         self,
         write: Callable[[Sequence[WriteRequest]], Iterable[PendingAnswer[WriteReply]]],
         put_result: Callable[[pb.WriteResult, PendingAnswer[WriteReply]], None],
-        budget: WriteBudget,
+        budget: SharedWriteBudget,
     ) -> None:
         """`write` begins writes, `put_result` reports the result of a completed one."""
         self._write = write
@@ -52,7 +52,7 @@ class WriteStream:
         self._window = WriteWindow(budget)
         self._waiting: deque[_Waiting] = deque()
         self._watched: PendingAnswer[WriteReply] | None = None
-        self._door: Door | None = None
+        self._stream_writer: StreamWriter | None = None
         self._converting: asyncio.Task[None] | None = None
         # Writes and bytes of the acknowledgement that waits for space.
         self._unsent: tuple[int, int] | None = None
@@ -62,23 +62,23 @@ class WriteStream:
 
     # --- in ---------------------------------------------------------------------------------------
 
-    def begin(self, door: Door) -> None:
-        self._door = door
+    def begin(self, stream_writer: StreamWriter) -> None:
+        self._stream_writer = stream_writer
 
-    def room(self) -> int:
+    def capacity(self) -> int:
         if self._converting is not None or self._has_all:
             return 0
-        room = self._window.room
+        room = self._window.capacity
         if not room:
             self._window.wait(self._resume)
         return room
 
     def _resume(self) -> None:
-        if self._door is not None:
-            self._door.resume()
+        if self._stream_writer is not None:
+            self._stream_writer.resume()
 
-    def received(self, messages: list[_Message]) -> None:
-        self._window.take(len(messages), sum(size for _, size in messages))
+    def on_messages(self, messages: list[_Message]) -> None:
+        self._window.acquire(len(messages), sum(size for _, size in messages))
         last, size = messages[-1]
         is_large = size > CONVERTED_AT_ONCE_BYTES
         if is_large:
@@ -86,7 +86,7 @@ class WriteStream:
         writes: list[WriteRequest] = []
         try:
             for request, _ in messages:
-                writes.append(convert.chosen(request, "request"))
+                writes.append(convert.request_in(request, "request"))
         finally:
             # Requests before an unreadable one are processed.
             self._begin_writes(messages, writes)
@@ -107,7 +107,7 @@ class WriteStream:
         try:
             self._begin_writes([(request, size)], [await converted(request, size)])
         except ValueError as error:
-            self.broken(error)
+            self.on_invalid_message(error)
         except Exception as error:
             self._finish(error)
         finally:
@@ -115,11 +115,11 @@ class WriteStream:
         self._resume()
         self._finish_when_done()
 
-    def broken(self, error: ValueError) -> None:
+    def on_invalid_message(self, error: ValueError) -> None:
         self.refused = str(error)
-        self.half_closed()
+        self.on_half_close()
 
-    def half_closed(self) -> None:
+    def on_half_close(self) -> None:
         self._has_all = True
         self._finish_when_done()
 
@@ -133,7 +133,7 @@ class WriteStream:
 
     def _replied(self, _: object) -> None:
         self._watched = None
-        door = self._door
+        door = self._stream_writer
         if door is None:
             return
         try:
@@ -142,7 +142,7 @@ class WriteStream:
             # A reply that is cancelled would leave its client waiting forever.
             door.finish(error)
 
-    def _acknowledge(self, door: Door) -> None:
+    def _acknowledge(self, stream_writer: StreamWriter) -> None:
         waiting = self._waiting
         while waiting and self._unsent is None and waiting[0][1].done():
             response = pb.WriteResponse(first_sequence=waiting[0][0])
@@ -154,7 +154,7 @@ class WriteStream:
                 total += size
             response.last_sequence = sequence
             self._unsent = (count, total)
-            if door.reply(response):
+            if stream_writer.reply(response):
                 self._give_back()
         self._watch()
         self._finish_when_done()
@@ -162,9 +162,9 @@ class WriteStream:
     def _give_back(self) -> None:
         if self._unsent is not None:
             unsent, self._unsent = self._unsent, None
-            self._window.give_back(*unsent)
+            self._window.release(*unsent)
 
-    def drained(self) -> None:
+    def on_writable(self) -> None:
         self._give_back()
         if self._watched is None:
             self._watch()
@@ -176,12 +176,12 @@ class WriteStream:
             self._finish(None)
 
     def _finish(self, error: Exception | None) -> None:
-        if self._door is not None:
-            self._door.finish(error)
+        if self._stream_writer is not None:
+            self._stream_writer.finish(error)
 
     def close(self) -> None:
         """Release everything: the stream has ended."""
-        self._door = self._watched = None
+        self._stream_writer = self._watched = None
         if self._converting is not None:
             self._converting.cancel()
         self._window.close()
@@ -194,9 +194,9 @@ class WriteStream:
 async def converted(request: pb.WriteRequest, size: int) -> WriteRequest:
     """Convert the write in a request of that size. Raises ValueError that names the field."""
     if size <= CONVERTED_AT_ONCE_BYTES:
-        at_once: WriteRequest = convert.chosen(request, "request")
+        at_once: WriteRequest = convert.request_in(request, "request")
         return at_once
-    write: WriteRequest = await serving_pace().finish(convert.chosen_in_slices(request, "request"))
+    write: WriteRequest = await serving_pace().run(convert.chosen_in_slices(request, "request"))
     return write
 
 
@@ -204,4 +204,4 @@ async def read_message(message: Message, size: int) -> Any:  # noqa: ANN401 - of
     """Convert a message of that size. Raises ValueError that names the field."""
     if size <= CONVERTED_AT_ONCE_BYTES:
         return convert.from_message(message)
-    return await serving_pace().finish(convert.from_message_in_slices(message))
+    return await serving_pace().run(convert.from_message_in_slices(message))

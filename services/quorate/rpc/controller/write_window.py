@@ -22,7 +22,7 @@ SHARED_WRITES: Final = 32 * WRITES_MAX
 SHARED_BYTES: Final = 32 * 1024 * 1024
 
 
-class WriteBudget:
+class SharedWriteBudget:
     """The writes and bytes that all streams of a listener hold in total."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class WriteBudget:
         self.windows: deque[WriteWindow] = deque()
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """The number of writes that may still be added."""
         return SHARED_WRITES - self.writes if self.bytes < SHARED_BYTES else 0
 
@@ -44,19 +44,19 @@ class WriteBudget:
 class WriteWindow:
     """The writes of one stream that are not acknowledged to it."""
 
-    def __init__(self, budget: WriteBudget) -> None:
+    def __init__(self, budget: SharedWriteBudget) -> None:
         self._budget = budget
         self._look_again: Callable[[], None] | None = None
         self.writes = 0
         self.bytes = 0
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """The number of writes that may be added now, whatever the size of the last of them."""
         own = OWN_WRITES - self.writes if self.bytes < OWN_BYTES else 0
-        return max(own, min(WRITES_MAX - self.writes, self._budget.room), 0)
+        return max(own, min(WRITES_MAX - self.writes, self._budget.capacity), 0)
 
-    def take(self, writes: int, size: int) -> None:
+    def acquire(self, writes: int, size: int) -> None:
         """Add that many writes, of `size` bytes in total."""
         self.writes += writes
         self.bytes += size
@@ -69,7 +69,7 @@ class WriteWindow:
             self._budget.windows.append(self)
         self._look_again = look_again
 
-    def give_back(self, writes: int, size: int) -> None:
+    def release(self, writes: int, size: int) -> None:
         """Release the capacity of acknowledged writes."""
         self.writes -= writes
         self.bytes -= size
@@ -87,4 +87,4 @@ class WriteWindow:
     def close(self) -> None:
         """Release everything: the stream has ended."""
         self._look_again = None
-        self.give_back(self.writes, self.bytes)
+        self.release(self.writes, self.bytes)

@@ -17,7 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from quorate.controller.message_registry import BOUNDS, ITEMS_MAX, SHAPES
-from quorate.records.codec.code_builder import Source
+from quorate.records.codec.code_builder import CodeBuilder
 from quorate.records.errors import ErrorCode
 from quorate.records.field_limits import SHORT_STRING, string_problem
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PLAIN: Final = frozenset({"NameValue", "Replicas"})
 
 
-def shape_of(name: str) -> Any:
+def dataclass_named(name: str) -> Any:
     """Return the dataclass of that name."""
     return SHAPES[name]
 
@@ -38,7 +38,7 @@ def _enum_of(owner: str, name: str) -> type[IntEnum] | None:
     """Return the enum of a field's numbers; None for plain numbers."""
     if owner in _PLAIN:
         return None
-    shape = shape_of(owner)
+    shape = dataclass_named(owner)
     kinds = {field.name: str(field.type) for field in fields(shape)}
     # Looked up by the name in the annotation: only names of its own module can be enums of a
     # metadata kind.
@@ -67,118 +67,120 @@ _ASKED: Final = frozenset((*_names_within("WriteRequest"), *_names_within("ReadR
 @cache
 def field_names(name: str) -> tuple[str, ...]:
     """Return the field names of a dataclass, in its order."""
-    return tuple(field.name for field in fields(shape_of(name)))
+    return tuple(field.name for field in fields(dataclass_named(name)))
 
 
 # --- from messages ------------------------------------------------------------------------------
 
 
 @cache
-def reader(name: str, given: str | None = None) -> Callable[..., Any]:
+def make_reader(name: str, given: str | None = None) -> Callable[..., Any]:
     """Generate the function that reads messages of that name.
 
     The field `given`, if any, is its second argument.
     """
-    source = Source(f"read {name}", "message", *([] if given is None else [given]))
+    source = CodeBuilder(f"read {name}", "message", *([] if given is None else [given]))
     source.line(f"return {_read(source, name, 'message', given)}")
     made: Callable[..., Any] = source.compiled()
     return made
 
 
-def _read(source: Source, owner: str, message: str, given: str | None = None) -> str:
+def _read(code_builder: CodeBuilder, owner: str, message: str, given: str | None = None) -> str:
     """Add the lines that read a message, and return the expression of its value."""
     values: dict[str, str] = {}
     for field in _fields_of(owner):
         is_given = field.name == given
-        values[field.name] = field.name if is_given else _read_field(source, owner, field, message)
+        values[field.name] = (
+            field.name if is_given else _read_field(code_builder, owner, field, message)
+        )
     if owner in _PLAIN:
         alone, *others = values.values()
         return f"({alone}, {', '.join(others)})" if others else alone
-    return source.instance(shape_of(owner), values)
+    return code_builder.instance(dataclass_named(owner), values)
 
 
-def _read_field(source: Source, owner: str, field: Any, message: str) -> str:
+def _read_field(code_builder: CodeBuilder, owner: str, field: Any, message: str) -> str:
     """Add the lines that read one field, and return the expression of its value."""
     value = f"{message}.{field.name}"
     if field.is_repeated:
-        return _read_many(source, owner, field, value)
+        return _read_many(code_builder, owner, field, value)
     if not field.has_presence:
-        return _read_plain(source, owner, field, value)
+        return _read_plain(code_builder, owner, field, value)
     is_absent = f"not {message}.HasField({field.name!r})"
     if field.message_type is None:
         # Only an empty value may be absent.
-        local = source.local(field.name)
-        source.line(f"{local} = {value}")
-        with source.block(f"if not {local} and {is_absent}:"):
-            source.line(f"{local} = None")
-        with source.block("else:"):
-            source.line(f"{local} = {_read_plain(source, owner, field, local)}")
+        local = code_builder.local(field.name)
+        code_builder.line(f"{local} = {value}")
+        with code_builder.block(f"if not {local} and {is_absent}:"):
+            code_builder.line(f"{local} = None")
+        with code_builder.block("else:"):
+            code_builder.line(f"{local} = {_read_plain(code_builder, owner, field, local)}")
         return local
     if field.name in _required(owner):
-        missing = source.outer(_missing, "missing")
-        with source.block(f"if {is_absent}:"):
-            source.line(f"{missing}({f'{owner}.{field.name}'!r})")
-        return _read_part(source, field, value)
-    local = source.local(field.name)
-    with source.block(f"if {is_absent}:"):
-        source.line(f"{local} = None")
-    with source.block("else:"):
-        source.line(f"{local} = {_read_part(source, field, value)}")
+        missing = code_builder.bind(_missing, "missing")
+        with code_builder.block(f"if {is_absent}:"):
+            code_builder.line(f"{missing}({f'{owner}.{field.name}'!r})")
+        return _read_part(code_builder, field, value)
+    local = code_builder.local(field.name)
+    with code_builder.block(f"if {is_absent}:"):
+        code_builder.line(f"{local} = None")
+    with code_builder.block("else:"):
+        code_builder.line(f"{local} = {_read_part(code_builder, field, value)}")
     return local
 
 
-def _read_part(source: Source, field: Any, value: str) -> str:
-    local = source.local(field.name)
-    source.line(f"{local} = {value}")
-    return _read(source, field.message_type.name, local)
+def _read_part(code_builder: CodeBuilder, field: Any, value: str) -> str:
+    local = code_builder.local(field.name)
+    code_builder.line(f"{local} = {value}")
+    return _read(code_builder, field.message_type.name, local)
 
 
-def _read_many(source: Source, owner: str, field: Any, value: str) -> str:
-    values, where = source.local(field.name), f"{owner}.{field.name}"
-    source.line(f"{values} = {value}")
+def _read_many(code_builder: CodeBuilder, owner: str, field: Any, value: str) -> str:
+    values, where = code_builder.local(field.name), f"{owner}.{field.name}"
+    code_builder.line(f"{values} = {value}")
     limit = items_max(owner, field.name)
     if limit is not None:
-        check = source.outer(check_count, "check_count")
-        with source.block(f"if len({values}) > {limit}:"):
-            source.line(f"{check}({where!r}, len({values}), {limit})")
+        check = code_builder.bind(check_count, "check_count")
+        with code_builder.block(f"if len({values}) > {limit}:"):
+            code_builder.line(f"{check}({where!r}, len({values}), {limit})")
     # A slice copies the container to a list in one step; a loop over the container itself ends with
     # an exception.
     if field.message_type is None and not _is_bounded_text(owner, field):
         return f"tuple({values}[:])"
-    items, item = source.local("items"), source.local("item")
-    source.line(f"{items} = []")
-    with source.block(f"for {item} in {values}[:]:"):
+    items, item = code_builder.local("items"), code_builder.local("item")
+    code_builder.line(f"{items} = []")
+    with code_builder.block(f"for {item} in {values}[:]:"):
         if field.message_type is None:
-            read = _read_plain(source, owner, field, item)
+            read = _read_plain(code_builder, owner, field, item)
         else:
-            read = _read(source, field.message_type.name, item)
-        source.line(f"{items}.append({read})")
+            read = _read(code_builder, field.message_type.name, item)
+        code_builder.line(f"{items}.append({read})")
     return f"tuple({items})"
 
 
-def _read_plain(source: Source, owner: str, field: Any, value: str) -> str:
+def _read_plain(code_builder: CodeBuilder, owner: str, field: Any, value: str) -> str:
     """Add the lines that read a number, a string or bytes."""
-    where, local = f"{owner}.{field.name}", source.local(field.name)
+    where, local = f"{owner}.{field.name}", code_builder.local(field.name)
     enum = _enum_of(owner, field.name)
     if field.name == "error":
-        known = source.outer({int(code): code for code in ErrorCode}.get, "known")
-        unknown = source.outer(ErrorCode.UNKNOWN_SERVER_ERROR, "unknown")
+        known = code_builder.bind({int(code): code for code in ErrorCode}.get, "known")
+        unknown = code_builder.bind(ErrorCode.UNKNOWN_SERVER_ERROR, "unknown")
         return f"{known}({value}, {unknown})"
     if enum is not None:
-        known = source.outer({int(member): member for member in enum}, "known")
-        no_member = source.outer(_no_member, "no_member")
-        source.line(f"{local} = {known}.get({value})")
-        with source.block(f"if {local} is None:"):
-            source.line(f"{no_member}({known}, {where!r}, {value})")
+        known = code_builder.bind({int(member): member for member in enum}, "known")
+        no_member = code_builder.bind(_no_member, "no_member")
+        code_builder.line(f"{local} = {known}.get({value})")
+        with code_builder.block(f"if {local} is None:"):
+            code_builder.line(f"{no_member}({known}, {where!r}, {value})")
         return local
     if _is_bounded_text(owner, field):
-        check = source.outer(_check_text, "check_text")
+        check = code_builder.bind(_check_text, "check_text")
         text = value
         if not value.isidentifier():
             text = local
-            source.line(f"{text} = {value}")
-        with source.block(f"if len({text}) > {SHORT_STRING}:"):
-            source.line(f"{check}({where!r}, {text})")
+            code_builder.line(f"{text} = {value}")
+        with code_builder.block(f"if len({text}) > {SHORT_STRING}:"):
+            code_builder.line(f"{check}({where!r}, {text})")
         return text
     return value
 
@@ -189,7 +191,7 @@ def _is_bounded_text(owner: str, field: Any) -> bool:
 
 def _required(name: str) -> frozenset[str]:
     """Return the fields of a dataclass that have no default."""
-    shaped = fields(shape_of(name))
+    shaped = fields(dataclass_named(name))
     return frozenset(field.name for field in shaped if field.default is MISSING)
 
 
@@ -225,9 +227,9 @@ def _no_member(members: Mapping[int, IntEnum], where: str, value: int) -> NoRetu
 
 
 @cache
-def putter(name: str, inside: str | None = None) -> Callable[[Any, Any], None]:
+def make_filler(name: str, inside: str | None = None) -> Callable[[Any, Any], None]:
     """Generate the function that fills a fresh message, or its field `inside`, from a value."""
-    source = Source(f"put {name}", "message", "value")
+    source = CodeBuilder(f"put {name}", "message", "value")
     if inside is None:
         _put(source, name, "message", "value")
     else:
@@ -236,48 +238,48 @@ def putter(name: str, inside: str | None = None) -> Callable[[Any, Any], None]:
     return made
 
 
-def _put_part(source: Source, owner: str, part: str, value: str) -> None:
+def _put_part(code_builder: CodeBuilder, owner: str, part: str, value: str) -> None:
     """Add the lines that fill a nested message, which is present even if empty."""
-    message = source.local("part")
-    source.line(f"{message} = {part}")
-    source.line(f"{message}.SetInParent()")
-    _put(source, owner, message, value)
+    message = code_builder.local("part")
+    code_builder.line(f"{message} = {part}")
+    code_builder.line(f"{message}.SetInParent()")
+    _put(code_builder, owner, message, value)
 
 
-def _put(source: Source, owner: str, message: str, value: str) -> None:
+def _put(code_builder: CodeBuilder, owner: str, message: str, value: str) -> None:
     by_name = {field.name: field for field in _fields_of(owner)}
     if owner in _PLAIN:
         if len(by_name) == 1:
-            source.line(f"{message}.{next(iter(by_name))}.extend({value})")
+            code_builder.line(f"{message}.{next(iter(by_name))}.extend({value})")
         else:
-            source.line(f"{', '.join(f'{message}.{name}' for name in by_name)} = {value}")
+            code_builder.line(f"{', '.join(f'{message}.{name}' for name in by_name)} = {value}")
         return
     if not by_name:
-        source.line("pass")
+        code_builder.line("pass")
     for name in field_names(owner):
-        item = source.local(name)
-        source.line(f"{item} = {value}.{name}")
-        _put_field(source, by_name[name], f"{message}.{name}", item)
+        item = code_builder.local(name)
+        code_builder.line(f"{item} = {value}.{name}")
+        _put_field(code_builder, by_name[name], f"{message}.{name}", item)
 
 
-def _put_field(source: Source, field: Any, target: str, item: str) -> None:
+def _put_field(code_builder: CodeBuilder, field: Any, target: str, item: str) -> None:
     """Add the lines that set a field of a fresh message, whose fields are all zero.
 
     A field whose zero value differs from its absence is set to it.
     """
     inner = None if field.message_type is None else field.message_type.name
     is_there = f"if {item} is not None:" if field.has_presence else f"if {item}:"
-    with source.block(is_there):
+    with code_builder.block(is_there):
         if not field.is_repeated:
             if inner is None:
-                source.line(f"{target} = {item}")
+                code_builder.line(f"{target} = {item}")
             else:
-                _put_part(source, inner, target, item)
+                _put_part(code_builder, inner, target, item)
         elif inner is None:
-            source.line(f"{target}.extend({item})")
+            code_builder.line(f"{target}.extend({item})")
         else:
-            add, each, part = (source.local(hint) for hint in ("add", "each", "part"))
-            source.line(f"{add} = {target}.add")
-            with source.block(f"for {each} in {item}:"):
-                source.line(f"{part} = {add}()")
-                _put(source, inner, part, each)
+            add, each, part = (code_builder.local(hint) for hint in ("add", "each", "part"))
+            code_builder.line(f"{add} = {target}.add")
+            with code_builder.block(f"for {each} in {item}:"):
+                code_builder.line(f"{part} = {add}()")
+                _put(code_builder, inner, part, each)

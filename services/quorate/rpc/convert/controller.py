@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from quorate.controller.message_registry import ITEMS_MAX
 from quorate.rpc.convert.codegen import (
     check_count,
+    dataclass_named,
     field_names,
     items_max,
-    putter,
-    reader,
-    shape_of,
+    make_filler,
+    make_reader,
 )
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 SLICE_ITEMS: Final = 100
 
 
-def put(message: Message, value: Any) -> None:
+def fill_message(message: Message, value: Any) -> None:
     """Fill a fresh message from the value of the same name."""
-    putter(type(value).__name__)(message, value)
+    make_filler(type(value).__name__)(message, value)
 
 
 def from_message(message: Message) -> Any:
     """Convert to the dataclass of the same name; ValueError names a field it rejects."""
-    return reader(message.DESCRIPTOR.name)(message)
+    return make_reader(message.DESCRIPTOR.name)(message)
 
 
 def _fields_of_envelopes() -> dict[type, str]:
@@ -50,7 +50,7 @@ def _fields_of_envelopes() -> dict[type, str]:
         pb.ReadResponse.DESCRIPTOR.oneofs_by_name["reply"],
     )
     fields = (field for oneof in envelopes for field in oneof.fields)
-    return {shape_of(field.message_type.name): field.name for field in fields}
+    return {dataclass_named(field.message_type.name): field.name for field in fields}
 
 
 _FIELDS: Final = _fields_of_envelopes()
@@ -60,7 +60,7 @@ class _Putters(dict[type, "Callable[[Any, Any], None]"]):
     """The generated functions that put values of a type into their envelope."""
 
     def __missing__(self, shape: type) -> Callable[[Any, Any], None]:
-        made = self[shape] = putter(shape.__name__, _FIELDS[shape])
+        made = self[shape] = make_filler(shape.__name__, _FIELDS[shape])
         return made
 
 
@@ -115,10 +115,10 @@ def put_reply_in_slices(message: Any, reply: ReadReply) -> Iterator[None]:
             add = getattr(message, name).add
             for start in range(0, len(item), SLICE_ITEMS):
                 for each in item[start : start + SLICE_ITEMS]:
-                    put(add(), each)
+                    fill_message(add(), each)
                 yield
         elif hasattr(item, "__dataclass_fields__"):
-            putter(type(item).__name__, name)(message, item)
+            make_filler(type(item).__name__, name)(message, item)
         elif item is not None:
             setattr(message, name, item)
 
@@ -128,14 +128,14 @@ class _Readers(dict[tuple[type, str], "Callable[[Any], Any]"]):
 
     def __missing__(self, place: tuple[Any, str]) -> Callable[[Any], Any]:
         envelope, name = place
-        made = self[place] = reader(envelope.DESCRIPTOR.fields_by_name[name].message_type.name)
+        made = self[place] = make_reader(envelope.DESCRIPTOR.fields_by_name[name].message_type.name)
         return made
 
 
 _READERS: Final = _Readers()
 
 
-def chosen(message: Message, oneof: str) -> Any:
+def request_in(message: Message, oneof: str) -> Any:
     """Return the dataclass of the field that is set in a oneof; ValueError if none is."""
     name = message.WhichOneof(oneof)
     if name is None:
@@ -154,9 +154,9 @@ def chosen_in_slices(message: Message, oneof: str) -> Slices[Any]:
     return (yield from from_message_in_slices(getattr(message, name)))
 
 
-def chosen_read(message: pb.ReadRequest) -> ReadRequest:
+def read_request_in(message: pb.ReadRequest) -> ReadRequest:
     """Return the read in its envelope. Raises ValueError, also for options without effect there."""
-    request: ReadRequest = chosen(message, "request")
+    request: ReadRequest = request_in(message, "request")
     if getattr(message, message.WhichOneof("request") or "").HasField("options"):
         raise ValueError("options: in a ReadRequest the fields beside the request are what counts")
     return request
@@ -175,12 +175,12 @@ def from_message_in_slices(part: Message) -> Slices[Any]:
     values = getattr(part, field.name)
     check_count(f"{owner}.{field.name}", len(values), items_max(owner, field.name) or ITEMS_MAX)
     is_deeper = _field_of_lists(field.message_type.name) is not None
-    read = reader(field.message_type.name)
+    read = make_reader(field.message_type.name)
     items = []
     for value in values:
         items.append((yield from from_message_in_slices(value)) if is_deeper else read(value))
         yield
-    return reader(owner, field.name)(part, tuple(items))
+    return make_reader(owner, field.name)(part, tuple(items))
 
 
 @cache

@@ -18,7 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from quorate.raft import messages as m
 from quorate.records.ids import Epoch, Millis
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.records.voters import KRAFT_VERSION
 from quorate.rpc.convert.raft import (
     at_least_0,
@@ -55,7 +55,7 @@ class UnsupportedFeatureError(ValueError):
 # --- parts of requests ----------------------------------------------------------------------------
 
 
-@value
+@value_type
 class _NestedField:
     """The conversion of a field of a request, for messages with the field `inside`."""
 

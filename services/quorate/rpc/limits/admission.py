@@ -18,7 +18,7 @@ import grpc
 import grpc.aio
 
 from quorate.h2.peer_name import client_of
-from quorate.rpc.error_status import CallRefusal
+from quorate.rpc.error_status import ErrorStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,12 +31,12 @@ TOO_MANY_BYTES: Final = "TOO_MANY_BYTES"
 class AdmissionError(Exception):
     """A call that may not begin or continue; `refusal` gives the reason and the remedy."""
 
-    def __init__(self, refusal: CallRefusal) -> None:
+    def __init__(self, refusal: ErrorStatus) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
 
 
-class Pool:
+class ByteBudget:
     """Byte budget of unanswered requests and unread responses."""
 
     def __init__(self, bytes_max: int) -> None:
@@ -45,27 +45,27 @@ class Pool:
         self.bytes = 0
         self._held: Counter[str] = Counter()
 
-    def take(self, client: str, size: int) -> None:
+    def reserve(self, client: str, size: int) -> None:
         """Charge bytes to a client. Raises AdmissionError if they exceed the budget."""
         held = self._held[client]
         # A single call may be as large as a message can be.
         is_over = self.bytes > 0 and self.bytes + size > self.bytes_max
         if is_over or (held and held + size > self.bytes_max // 2):
-            self.give_back(client, 0)
-            raise refused(
+            self.release(client, 0)
+            raise resource_exhausted(
                 TOO_MANY_BYTES,
                 f"requests and answers under way of {client} hold {held} bytes, {self.bytes} of "
                 f"all clients; {self.bytes_max // 2} and {self.bytes_max} are the most: ask for "
                 "less at once, read the answers, or try again later",
             )
-        self.owe(client, size)
+        self.charge(client, size)
 
-    def owe(self, client: str, size: int) -> None:
+    def charge(self, client: str, size: int) -> None:
         """Charge bytes unconditionally."""
         self.bytes += size
         self._held[client] += size
 
-    def give_back(self, client: str, size: int) -> None:
+    def release(self, client: str, size: int) -> None:
         """Release bytes that were sent."""
         self.bytes -= size
         self._held[client] -= size
@@ -73,18 +73,18 @@ class Pool:
             del self._held[client]
 
 
-class Admission:
+class AdmissionControl:
     """The slots for one kind of call on a listener, and the budget for its bytes."""
 
-    def __init__(self, what: str, *, calls_max: int, pool: Pool) -> None:
+    def __init__(self, what: str, *, calls_max: int, byte_budget: ByteBudget) -> None:
         """Limit the calls to `calls_max`; one client may hold half of them."""
         self._what = what
         self._calls_max = calls_max
-        self.pool = pool
+        self.byte_budget = byte_budget
         self._calls: Counter[str] = Counter()
         self.calls = 0
         # Created once, because a client may be rejected a hundred thousand times a second.
-        self.refusal = CallRefusal(
+        self.refusal = ErrorStatus(
             grpc.StatusCode.RESOURCE_EXHAUSTED,
             TOO_MANY_CALLS,
             f"too many {what} are in progress: {calls_max // 2} of one client and {calls_max} of "
@@ -93,7 +93,7 @@ class Admission:
             {},
         )
 
-    def try_enter(self, peer: str) -> Place | None:
+    def try_enter(self, peer: str) -> CallSlot | None:
         """Acquire a slot for one call; None if all are in use."""
         client = client_of(peer)
         held = self._calls.get(client, 0)
@@ -101,16 +101,16 @@ class Admission:
             return None
         self.calls += 1
         self._calls[client] = held + 1
-        return Place(self, client)
+        return CallSlot(self, client)
 
-    def enter(self, peer: str) -> Place:
+    def acquire(self, peer: str) -> CallSlot:
         """Acquire a slot for one call. Raises AdmissionError."""
         place = self.try_enter(peer)
         if place is None:
             raise AdmissionError(self.refusal)
         return place
 
-    def enter_call(self, context: Context) -> Place:
+    def acquire_for_call(self, context: Context) -> CallSlot:
         """Acquire a slot for this call until its response is sent. Raises AdmissionError.
 
         It is bound to the task in which gRPC runs the call, which ends with the last byte. A
@@ -119,58 +119,58 @@ class Admission:
         """
         task = asyncio.current_task()
         assert task is not None, "calls are served in tasks"
-        place = self.enter(context.peer())
-        task.add_done_callback(place.give_back)
+        place = self.acquire(context.peer())
+        task.add_done_callback(place.release)
         return place
 
     @contextmanager
-    def place(self, peer: str, size: int = 0) -> Iterator[Place]:
+    def slot(self, peer: str, size: int = 0) -> Iterator[CallSlot]:
         """Acquire a slot for one call of `size` bytes. Raises AdmissionError."""
-        place = self.enter(peer)
+        place = self.acquire(peer)
         try:
             place.hold(size)
             yield place
         finally:
-            place.give_back()
+            place.release()
 
     def leave(self, client: str, size: int) -> None:
         """Release the slot of a call and its bytes."""
         self.calls -= 1
-        self.pool.give_back(client, size)
+        self.byte_budget.release(client, size)
         self._calls[client] -= 1
         if not self._calls[client]:
             del self._calls[client]
 
 
-class Place:
+class CallSlot:
     """One admitted call, and the bytes that it holds."""
 
-    __slots__ = ("_admission", "_client", "_size")
+    __slots__ = ("_admission_control", "_client", "_size")
 
-    def __init__(self, admission: Admission, client: str) -> None:
-        self._admission: Admission | None = admission
+    def __init__(self, admission_control: AdmissionControl, client: str) -> None:
+        self._admission_control: AdmissionControl | None = admission_control
         self._client = client
         self._size = 0
 
     def hold(self, size: int) -> None:
         """Charge `size` more bytes. Raises AdmissionError if they exceed the budget."""
-        if self._admission is not None:
-            self._admission.pool.take(self._client, size)
+        if self._admission_control is not None:
+            self._admission_control.byte_budget.reserve(self._client, size)
             self._size += size
 
-    def owe(self, size: int) -> None:
+    def charge(self, size: int) -> None:
         """Charge bytes of a response that must be sent, as the change is done: never rejected."""
-        if self._admission is not None:
-            self._admission.pool.owe(self._client, size)
+        if self._admission_control is not None:
+            self._admission_control.byte_budget.charge(self._client, size)
             self._size += size
 
-    def give_back(self, _: Any = None) -> None:  # noqa: ANN401 - the task, as a callback
+    def release(self, _: Any = None) -> None:  # noqa: ANN401 - the task, as a callback
         """Release the slot when the call has ended; further calls do nothing."""
-        admission, self._admission = self._admission, None
+        admission, self._admission_control = self._admission_control, None
         if admission is not None:
             admission.leave(self._client, self._size)
 
 
-def refused(reason: str, message: str) -> AdmissionError:
+def resource_exhausted(reason: str, message: str) -> AdmissionError:
     """Create the error of a client that exceeds a limit."""
-    return AdmissionError(CallRefusal(grpc.StatusCode.RESOURCE_EXHAUSTED, reason, message, {}))
+    return AdmissionError(ErrorStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, reason, message, {}))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.rpc.limits.admission import Admission, Pool
-from quorate.rpc.limits.inbound_limiter import Arrivals
-from quorate.rpc.method_table import PlaceKind
+from quorate.rpc.limits.admission import AdmissionControl, ByteBudget
+from quorate.rpc.limits.inbound_limiter import InboundLimiter
+from quorate.rpc.method_table import LimitGroup
 
 if TYPE_CHECKING:
-    from quorate.rpc.method_table import MethodRow
+    from quorate.rpc.method_table import MethodPolicy
 
 # A call in progress costs about 40 KiB in addition to its request.
 CALLS_MAX: Final = 4000
@@ -27,35 +27,35 @@ ANSWERS_BYTES_MAX: Final = 16 * 1024 * 1024
 SMALL_ONES_BYTES_MAX: Final = 8 * 1024 * 1024
 # Requests, of 1 MiB each at most.
 ARRIVALS_MAX: Final = 128
-PATIENCE_S: Final = 0.5
+RECEIVE_TIMEOUT_S: Final = 0.5
 
 
-def _places(what: str, calls_max: int, bytes_max: int) -> Admission:
-    return Admission(what, calls_max=calls_max, pool=Pool(bytes_max))
+def _places(what: str, calls_max: int, bytes_max: int) -> AdmissionControl:
+    return AdmissionControl(what, calls_max=calls_max, byte_budget=ByteBudget(bytes_max))
 
 
-class CallPlaces:
+class CallLimits:
     """The concurrency limits of all calls of one listener that the interceptor can check."""
 
     def __init__(self) -> None:
         # Each kind has a byte budget of its own: unread responses of one kind delay no other kind.
         self._kinds = {
-            PlaceKind.READS: _places("reads", CALLS_MAX, ANSWERS_BYTES_MAX),
-            PlaceKind.WRITES: _places("writes", CALLS_MAX, UNANSWERED_BYTES_MAX),
-            PlaceKind.SNAPSHOTS: _places("fetches of snapshots", OTHERS_MAX, ANSWERS_BYTES_MAX),
-            PlaceKind.OTHERS: _places("calls", OTHERS_MAX, SMALL_ONES_BYTES_MAX),
+            LimitGroup.READS: _places("reads", CALLS_MAX, ANSWERS_BYTES_MAX),
+            LimitGroup.WRITES: _places("writes", CALLS_MAX, UNANSWERED_BYTES_MAX),
+            LimitGroup.SNAPSHOTS: _places("fetches of snapshots", OTHERS_MAX, ANSWERS_BYTES_MAX),
+            LimitGroup.OTHERS: _places("calls", OTHERS_MAX, SMALL_ONES_BYTES_MAX),
             # A fetching replica may leave responses unread; votes need neither its slots nor its
             # bytes.
-            PlaceKind.FETCHES: _places("single fetches", CALLS_MAX, UNANSWERED_BYTES_MAX),
-            PlaceKind.PEERS: _places("calls of peers", CALLS_MAX, SMALL_ONES_BYTES_MAX),
+            LimitGroup.FETCHES: _places("single fetches", CALLS_MAX, UNANSWERED_BYTES_MAX),
+            LimitGroup.PEERS: _places("calls of peers", CALLS_MAX, SMALL_ONES_BYTES_MAX),
         }
-        self._arrivals = Arrivals(at_once=ARRIVALS_MAX, patience_s=PATIENCE_S)
-        self._of_peers = Arrivals(at_once=ARRIVALS_MAX, patience_s=0)
+        self._inbound_limiter = InboundLimiter(at_once=ARRIVALS_MAX, patience_s=RECEIVE_TIMEOUT_S)
+        self._of_peers = InboundLimiter(at_once=ARRIVALS_MAX, patience_s=0)
 
-    def of(self, row: MethodRow) -> Admission:
+    def of(self, row: MethodPolicy) -> AdmissionControl:
         """Return the admission of a method's calls."""
         return self._kinds[row.places]
 
-    def arrivals_of(self, row: MethodRow) -> Arrivals:
+    def arrivals_of(self, row: MethodPolicy) -> InboundLimiter:
         """Return the limiter that receives a method's requests."""
-        return self._of_peers if row.is_of_peers else self._arrivals
+        return self._of_peers if row.is_peer_method else self._inbound_limiter

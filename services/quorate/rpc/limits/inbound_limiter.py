@@ -13,9 +13,9 @@ import asyncio
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from quorate.h2.callback_stream import HandsOverSome
+from quorate.h2.callback_stream import FilterableCallbackStream
 from quorate.h2.peer_name import client_of
-from quorate.rpc.limits.admission import refused
+from quorate.rpc.limits.admission import resource_exhausted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,22 +24,22 @@ T = TypeVar("T")
 TOO_SLOW: Final = "TOO_SLOW"
 
 
-class NothingSentError(Exception):
+class EmptyCallError(Exception):
     """A call ended before it had a request."""
 
 
 async def _first(requests: AsyncIterator[T]) -> T:
     """Return the first request.
 
-    Raises NothingSentError, also if an interceptor has ended the requests before it.
+    Raises EmptyCallError, also if an interceptor has ended the requests before it.
     """
     try:
         return await anext(requests)
     except StopAsyncIteration:
-        raise NothingSentError from None
+        raise EmptyCallError from None
 
 
-class _Arrival:
+class _InboundRequest:
     """One request that is being received, or is about to be."""
 
     __slots__ = ("began", "is_over", "timeout")
@@ -55,7 +55,7 @@ class _Arrival:
             self.timeout.reschedule(0)
 
 
-class Arrivals:
+class InboundLimiter:
     """The requests of one kind that are being received."""
 
     def __init__(self, *, at_once: int, patience_s: float) -> None:
@@ -66,17 +66,17 @@ class Arrivals:
         """
         self._at_once = at_once
         self._patience_s = patience_s
-        self._receiving: dict[_Arrival, None] = {}
+        self._receiving: dict[_InboundRequest, None] = {}
         # By client; the next client is the first.
-        self._waiting: OrderedDict[str, deque[asyncio.Future[_Arrival]]] = OrderedDict()
+        self._waiting: OrderedDict[str, deque[asyncio.Future[_InboundRequest]]] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._receiving)
 
     async def receive(self, requests: AsyncIterator[T], peer: str) -> T:
-        """Return the first request. Raises AdmissionError, NothingSentError."""
-        if isinstance(requests, HandsOverSome) and requests.has_message:
+        """Return the first request. Raises AdmissionError, EmptyCallError."""
+        if isinstance(requests, FilterableCallbackStream) and requests.has_message:
             return await _first(requests)
         arrival = await self._turn(client_of(peer))
         try:
@@ -87,18 +87,18 @@ class Arrivals:
             assert arrival.is_over
         finally:
             self._leave(arrival)
-        raise refused(
+        raise resource_exhausted(
             TOO_SLOW,
             f"{self._at_once} requests are half-sent, and this is the oldest: send requests whole "
             "and at once, or try again later",
         )
 
-    async def _turn(self, client: str) -> _Arrival:
+    async def _turn(self, client: str) -> _InboundRequest:
         if len(self._receiving) >= self._at_once and not self._patience_s:
             self._end_oldest()
         if len(self._receiving) < self._at_once:
             return self._enter()
-        turn: asyncio.Future[_Arrival] = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[_InboundRequest] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(client, deque()).append(turn)
         self._watch()
         try:
@@ -112,12 +112,12 @@ class Arrivals:
                     del self._waiting[client]
             raise
 
-    def _enter(self) -> _Arrival:
-        arrival = _Arrival(asyncio.get_running_loop().time())
+    def _enter(self) -> _InboundRequest:
+        arrival = _InboundRequest(asyncio.get_running_loop().time())
         self._receiving[arrival] = None
         return arrival
 
-    def _leave(self, arrival: _Arrival) -> None:
+    def _leave(self, arrival: _InboundRequest) -> None:
         """Start the next request: clients take turns, so that many calls of one delay no other."""
         self._receiving.pop(arrival, None)
         while self._waiting and len(self._receiving) < self._at_once:

@@ -7,7 +7,7 @@ from typing import Final
 
 from quorate.h2.peer_name import client_of
 from quorate.h2.server.connection_limiter import ConnectionStats
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 # A quorum has far fewer voters; each may come from several addresses over time.
 ADDRESSES_MAX: Final = 32
@@ -37,7 +37,7 @@ class VoterAddresses:
         return client in self._known
 
 
-@value
+@value_type
 class Connections:
     """Connection state shared by all listeners of a process."""
 

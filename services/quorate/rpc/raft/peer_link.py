@@ -15,7 +15,7 @@ from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
 from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
-    from quorate.h2.callback_stream import Door
+    from quorate.h2.callback_stream import StreamWriter
     from quorate.h2.name_resolver import Addresses
     from quorate.raft.api import Peer
     from quorate.records.ids import CallId
@@ -115,7 +115,7 @@ class PeerLink:
         self.patience_s = self.heard_s = 0.0
         self.overdue: asyncio.TimerHandle | None = None
         # The stream writer, if requests can be sent without a task for each.
-        self.door: Door | None = None
+        self.stream_writer: StreamWriter | None = None
         self.write_lock = asyncio.Lock()
         self.writer: asyncio.Task[None] | None = None
         self.writes = 0

@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 
 from quorate.records.escaping import shown
-from quorate.rpc.error_status import handshake_words, words_of
+from quorate.rpc.error_status import explain_error, explain_handshake_failure
 
 if TYPE_CHECKING:
     from quorate.h2.name_resolver import NameLookupError
@@ -47,11 +47,11 @@ class PeerOutcomes:
 
     def failed(self, peer: Peer, error: grpc.aio.AioRpcError) -> None:
         """Note a failed call; warn about rejected identities and unsuitable certificates."""
-        words = words_of(error, self._tls)
+        words = explain_error(error, self._tls)
         _keep(self._last, peer, words)
         if error.code() is grpc.StatusCode.PERMISSION_DENIED:
             self._warn(peer, words)
-        elif handshake := handshake_words(error.details() or "", self._tls):
+        elif handshake := explain_handshake_failure(error.details() or "", self._tls):
             self._warn(peer, handshake)
 
     def unresolved(self, peer: Peer, error: NameLookupError) -> None:

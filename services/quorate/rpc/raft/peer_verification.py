@@ -19,7 +19,7 @@ from quorate.h2.name_resolver import RESOLVER
 from quorate.raft.backoff import backoff_ms
 from quorate.raft.identity.peer_identity import addressed, identity_problem, needs_check, outcome
 from quorate.raft.messages import ApiVersionsResponse, EndQuorumEpochRequest
-from quorate.raft.voter_addresses import NOT_THE_ONE
+from quorate.raft.voter_addresses import WRONG_NODE_ERRORS
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ReplicaKey
 
@@ -121,7 +121,7 @@ class PeerCheck(Generic[L]):
 
     def _suspect(self, link: L, wanted: ReplicaKey, error: ErrorCode) -> None:
         evidence = None
-        if error in NOT_THE_ONE:
+        if error in WRONG_NODE_ERRORS:
             evidence = f"not node {wanted}: it answers with {error.name}, and not who it is"
         if self._may_begin(link.peer):
             self._start(self._check(link, wanted, evidence))

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import grpc
 import grpc.aio
 
-from quorate.api.advertised_endpoints import seen_on
+from quorate.api.advertised_endpoints import endpoints_for_listener
 from quorate.h2.fair_queue import CURRENT_FLOW
 from quorate.raft import messages as m
-from quorate.rpc.callback_adapter import replies_of
+from quorate.rpc.callback_adapter import iter_replies
 from quorate.rpc.convert import raft as convert
 from quorate.rpc.convert.describe import pb_api_versions_response
 from quorate.rpc.error_status import abort
-from quorate.rpc.limits.admission import Admission, AdmissionError, Pool
+from quorate.rpc.limits.admission import AdmissionControl, AdmissionError, ByteBudget
 from quorate.rpc.limits.call_limits import ARRIVALS_MAX
-from quorate.rpc.limits.inbound_limiter import Arrivals, NothingSentError
+from quorate.rpc.limits.inbound_limiter import EmptyCallError, InboundLimiter
 from quorate.rpc.limits.shared_connections import VoterAddresses
 from quorate.rpc.method_table import RAFT, RAFT_METHODS
-from quorate.rpc.raft.fetch_stream import GIVEN_UP, FetchStream
+from quorate.rpc.raft.fetch_stream import CONTROLLER_UNAVAILABLE, FetchStream
 from quorate.rpc.raft.unary_calls import CALLS_BY_METHOD
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ FETCHES_MAX: Final = 1200
 FETCHES_OF_VOTERS_MAX: Final = 256
 
 
-class Fetchers:
+class FetchStreams:
     """The replicas that fetch, on any listener, and the limits on them."""
 
     def __init__(
@@ -61,14 +61,14 @@ class Fetchers:
         self._is_voter = is_voter
         self._addresses = addresses or VoterAddresses()
         # The size limit of a Fetch response bounds the bytes.
-        self._places = Admission("fetches", calls_max=FETCHES_MAX, pool=Pool(0))
-        self._of_voters = Admission(
-            "fetches of voters", calls_max=FETCHES_OF_VOTERS_MAX, pool=Pool(0)
+        self._places = AdmissionControl("fetches", calls_max=FETCHES_MAX, byte_budget=ByteBudget(0))
+        self._of_voters = AdmissionControl(
+            "fetches of voters", calls_max=FETCHES_OF_VOTERS_MAX, byte_budget=ByteBudget(0)
         )
-        self.arrivals = Arrivals(at_once=ARRIVALS_MAX, patience_s=0)
+        self.inbound_limiter = InboundLimiter(at_once=ARRIVALS_MAX, patience_s=0)
         self._streams: dict[ReplicaKey, FetchStream] = {}
 
-    def admission(self, replica: ReplicaKey | None) -> Admission:
+    def admission(self, replica: ReplicaKey | None) -> AdmissionControl:
         """Return the admission of this replica's fetches."""
         is_voter = replica is not None and self._is_voter(replica)
         return self._of_voters if is_voter else self._places
@@ -97,13 +97,13 @@ class Fetchers:
         self._streams = {key: one for key, one in self._streams.items() if one is not stream}
 
 
-class RaftService:
+class RaftServicer:
     """quorate.raft.v1.Raft on top of a handler."""
 
     descriptor = RAFT
     methods = RAFT_METHODS
 
-    def behaviour(self, method: MethodDescriptor) -> Behaviour:
+    def handler_for(self, method: MethodDescriptor) -> Behaviour:
         own: Behaviour | None = getattr(self, method.name, None)
         return own or partial(self._serve, CALLS_BY_METHOD[method.name])
 
@@ -114,7 +114,7 @@ class RaftService:
         *,
         software_version: str,
         listener: str = "",
-        fetchers: Fetchers | None = None,
+        fetch_streams: FetchStreams | None = None,
     ) -> None:
         """`who` is the response to ApiVersions.
 
@@ -123,33 +123,33 @@ class RaftService:
         """
         self._handler = handler
         self._listener = listener
-        self._fetchers = fetchers or Fetchers()
+        self._fetch_streams = fetch_streams or FetchStreams()
         self._api_versions = pb_api_versions_response(who, software_version=software_version)
 
     async def _answer(self, request: m.Request, context: Context) -> m.Response:
         token, answer = self._handler.submit(request)
         try:
-            return seen_on(self._listener, await answer)
+            return endpoints_for_listener(self._listener, await answer)
         except asyncio.CancelledError:
             await _tell_given_up(answer, context)
             raise
         finally:
             if not answer.done() or answer.cancelled():
-                self._handler.gone(token)
+                self._handler.caller_disconnected(token)
 
     # --- unary ------------------------------------------------------------------------------------
 
     async def _serve(self, call: RaftCall, message: Any, context: Context) -> Any:  # noqa: ANN401
         request = await _parsed(call.read, message, context)
         if isinstance(request, m.VoteRequest | m.FetchSnapshotRequest):
-            self._fetchers.prefer(request.replica, context.peer())
+            self._fetch_streams.prefer(request.replica, context.peer())
         return call.write_answer(await self._answer(request, context))
 
     async def FetchOnce(self, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
         fetch = await _parsed(convert.fetch_request, request, context)
         try:
-            self._fetchers.admission(fetch.replica).enter_call(context)
-            self._fetchers.prefer(fetch.replica, context.peer())
+            self._fetch_streams.admission(fetch.replica).acquire_for_call(context)
+            self._fetch_streams.prefer(fetch.replica, context.peer())
         except AdmissionError as error:
             await abort(context, error.refusal)
         answer = await self._answer(fetch, context)
@@ -168,33 +168,33 @@ class RaftService:
     ) -> AsyncIterator[pb.FetchResponse]:
         try:
             first = convert.fetch_request(
-                await self._fetchers.arrivals.receive(request_iterator, context.peer())
+                await self._fetch_streams.inbound_limiter.receive(request_iterator, context.peer())
             )
-            self._fetchers.admission(first.replica).enter_call(context)
-            self._fetchers.prefer(first.replica, context.peer())
+            self._fetch_streams.admission(first.replica).acquire_for_call(context)
+            self._fetch_streams.prefer(first.replica, context.peer())
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except AdmissionError as error:
             await abort(context, error.refusal)
-        except NothingSentError:
+        except EmptyCallError:
             return
-        stream = FetchStream(self._submit, self._handler.gone)
+        stream = FetchStream(self._submit, self._handler.caller_disconnected)
         try:
             stream.submit(first)
-            async with aclosing(replies_of(stream, request_iterator)) as replies:
+            async with aclosing(iter_replies(stream, request_iterator)) as replies:
                 async for response in replies:
                     yield response
-            if stream.refused is not None:
-                await context.abort(stream.refused.code, stream.refused.details)
+            if stream.stream_rejection is not None:
+                await context.abort(stream.stream_rejection.code, stream.stream_rejection.details)
         finally:
             stream.close()
-            self._fetchers.ended(stream)
+            self._fetch_streams.ended(stream)
 
     def _submit(
         self, request: m.FetchRequest, stream: FetchStream
     ) -> tuple[ReplyToken, PendingAnswer[m.Response]]:
         if request.replica is not None:
-            self._fetchers.fetches(request.replica, stream)
+            self._fetch_streams.fetches(request.replica, stream)
         return self._handler.submit(request)
 
 
@@ -205,7 +205,7 @@ async def _tell_given_up(answer: PendingAnswer[m.Response], context: Context) ->
     """
     task = asyncio.current_task()
     if answer.cancelled() and (task is None or not task.cancelling()):
-        await context.abort(GIVEN_UP.code, GIVEN_UP.details)
+        await context.abort(CONTROLLER_UNAVAILABLE.code, CONTROLLER_UNAVAILABLE.details)
 
 
 P = TypeVar("P")

@@ -19,11 +19,11 @@ import grpc.aio
 
 from quorate.h2.name_resolver import NameLookupError
 from quorate.raft import messages as m
-from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
+from quorate.raft.api import Peer, ProbeLeader, RequestFailure, SendRequest
 from quorate.raft.identity.peer_identity import addressed
 from quorate.records.escaping import shown
 from quorate.records.ids import ReplicaKey
-from quorate.rpc.callback_adapter import answers_to
+from quorate.rpc.callback_adapter import forward_responses
 from quorate.rpc.channels import connect_ms, fetch_spans
 from quorate.rpc.convert import raft as convert
 from quorate.rpc.raft.peer_link import PeerLink, is_refused
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from contextvars import Context
 
-    from quorate.h2.callback_stream import Door
+    from quorate.h2.callback_stream import StreamWriter
     from quorate.raft.identity.peer_identity import ReplicaIdentity
     from quorate.records.ids import CallId
     from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class RaftClient:
+class RaftTransport:
     """Performs SendRequest and ProbeLeader; responses arrive by the two callbacks.
 
     The span that is current when a request is sent is the parent of its call's (rpc/call_spans.py).
@@ -56,7 +56,7 @@ class RaftClient:
         self,
         *,
         own: ReplicaIdentity,
-        on_response: Callable[[CallId, m.PeerResponse | CallFailure], None],
+        on_response: Callable[[CallId, m.PeerResponse | RequestFailure], None],
         on_probe: Callable[[CallId, bool], None],
         parse_batches: Callable[[bytes], m.FetchedBatches],
         request_timeout_ms: int,
@@ -94,9 +94,9 @@ class RaftClient:
                 # Leader discovery leaves other links alone. A follower fetches from one address
                 # only.
                 self._let_go(link, with_fetches=True)
-            if link.door is not None and not link.writes:
+            if link.stream_writer is not None and not link.writes:
                 self._fetches(link, effect.call, effect.request)
-                link.door.reply(convert.pb_fetch_request(effect.request))
+                link.stream_writer.reply(convert.pb_fetch_request(effect.request))
                 return
             # Queued behind earlier requests.
             link.writes += 1
@@ -158,32 +158,32 @@ class RaftClient:
     # --- unary ------------------------------------------------------------------------------------
 
     async def _unary(self, link: PeerLink, call: CallId, request: m.PeerRequest) -> None:
-        answer: m.PeerResponse | CallFailure
+        answer: m.PeerResponse | RequestFailure
         answers = link.answers
         try:
             answer = await self._call(link, request)
             link.hear()
             if not await self._check.accepts(link, request, answer):
-                answer = CallFailure.DISCONNECTED
+                answer = RequestFailure.DISCONNECTED
         except grpc.aio.AioRpcError as error:
             answer = _failure(error)
             # A connection to a machine that is gone, or whose name means another machine by now,
             # looks alive until the kernel gives it up.
-            link.is_stale = answer is CallFailure.TIMED_OUT and answers == link.answers
+            link.is_stale = answer is RequestFailure.TIMED_OUT and answers == link.answers
             self._failed(link, error, addressed(link.peer, request))
         except NameLookupError as error:
             self.outcomes.unresolved(link.peer, error)
-            answer = CallFailure.DISCONNECTED
+            answer = RequestFailure.DISCONNECTED
         except ValueError as error:
             answer = self._unreadable(link, error)
         except grpc.aio.UsageError:
             # The channel was closed before the call began.
-            answer = CallFailure.DISCONNECTED
+            answer = RequestFailure.DISCONNECTED
         except asyncio.CancelledError:
             # A call ends in the same way if its channel is closed.
             if _is_cancelled():
                 raise
-            answer = CallFailure.DISCONNECTED
+            answer = RequestFailure.DISCONNECTED
         finally:
             link.calls -= 1
         self._own.run(self._on_response, call, answer)
@@ -216,11 +216,11 @@ class RaftClient:
                     self._start(self._read(link, stream))
             except NameLookupError as error:
                 self.outcomes.unresolved(link.peer, error)
-                self._on_response(call, CallFailure.DISCONNECTED)
+                self._on_response(call, RequestFailure.DISCONNECTED)
                 return
             except grpc.aio.UsageError:
                 # The channel was closed before the call began.
-                self._on_response(call, CallFailure.DISCONNECTED)
+                self._on_response(call, RequestFailure.DISCONNECTED)
                 return
             self._fetches(link, call, request)
             link.writer = asyncio.current_task()
@@ -272,11 +272,11 @@ class RaftClient:
             if link.waiting:
                 self._fetched(link.waiting.popleft(), answer)
 
-        def begin(door: Door) -> None:
-            link.door = door
+        def begin(door: StreamWriter) -> None:
+            link.stream_writer = door
 
         try:
-            await answers_to(stream, take, begin)
+            await forward_responses(stream, take, begin)
         except grpc.aio.AioRpcError as error:
             words = shown(error.details() or "")
             log.debug("Fetch stream to node %s broke: %s", link.peer.node_id, words)
@@ -284,22 +284,24 @@ class RaftClient:
         finally:
             # A newer stream can only exist after this one was given up here.
             if link.stream is stream:
-                link.stream = link.door = None
+                link.stream = link.stream_writer = None
                 if link.writer is not None:
                     # In grpcio a write waits forever on a stream that ended before it began.
                     link.writer.cancel()
                 calls = list(link.waiting)
                 link.waiting.clear()
                 for call in calls:
-                    self._fetched(call, CallFailure.DISCONNECTED)
+                    self._fetched(call, RequestFailure.DISCONNECTED)
 
-    def _fetched(self, call: CallId, answer: m.FetchResponse | CallFailure) -> None:
+    def _fetched(self, call: CallId, answer: m.FetchResponse | RequestFailure) -> None:
         if self._fetch_spans is not None:
             self._fetch_spans.end(call, answer)
         # A response arrives in the context of its connection.
         self._own.run(self._on_response, call, answer)
 
-    def _parsed(self, link: PeerLink, message: pb.FetchResponse) -> m.FetchResponse | CallFailure:
+    def _parsed(
+        self, link: PeerLink, message: pb.FetchResponse
+    ) -> m.FetchResponse | RequestFailure:
         try:
             answer = convert.fetch_response(message, self._parse_batches)
         except ValueError as error:
@@ -307,9 +309,9 @@ class RaftClient:
         self._check.fetched(link, answer)
         return answer
 
-    def _unreadable(self, link: PeerLink, error: ValueError) -> CallFailure:
+    def _unreadable(self, link: PeerLink, error: ValueError) -> RequestFailure:
         self.outcomes.unreadable(link.peer, error)
-        return CallFailure.UNREADABLE
+        return RequestFailure.UNREADABLE
 
     # --- failures, and connections to another replica ---------------------------------------------
 
@@ -350,7 +352,7 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _failure(error: grpc.aio.AioRpcError) -> CallFailure:
+def _failure(error: grpc.aio.AioRpcError) -> RequestFailure:
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return CallFailure.TIMED_OUT
-    return CallFailure.DISCONNECTED
+        return RequestFailure.TIMED_OUT
+    return RequestFailure.DISCONNECTED

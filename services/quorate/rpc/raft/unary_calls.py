@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 from google.protobuf.message_factory import GetMessageClass
 
 from quorate.raft import messages as m
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.convert import describe, membership, raft
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.method_table import RAFT
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _Convert: TypeAlias = "Callable[[Any], Any]"
 
 
-@value
+@value_type
 class RaftCall:
     """The method of a request, and the conversions of request and response."""
 

@@ -28,12 +28,12 @@ from quorate.api.permissions import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJ
 from quorate.controller.authorization.authorizer import ANONYMOUS, Caller
 from quorate.h2.peer_name import client_of
 from quorate.records.escaping import shown
-from quorate.records.value_types import value
-from quorate.rpc.callback_adapter import taken_while
-from quorate.rpc.error_status import CallRefusal, abort, status_with
+from quorate.records.value_types import value_type
+from quorate.rpc.callback_adapter import take_while
+from quorate.rpc.error_status import ErrorStatus, abort, status_with
 from quorate.rpc.limits.admission import AdmissionError
-from quorate.rpc.limits.call_limits import CallPlaces
-from quorate.rpc.limits.inbound_limiter import NothingSentError
+from quorate.rpc.limits.call_limits import CallLimits
+from quorate.rpc.limits.inbound_limiter import EmptyCallError
 from quorate.rpc.method_table import SMALL_BYTES_MAX, UNKNOWN, every_id
 from quorate.rpc.peer_address import address_of
 from quorate.rpc.request_decoding import MalformedRequestError, decoder
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
         Mapping,
     )
 
-    from quorate.api.permissions import Access, Need, Needs
-    from quorate.rpc.limits.admission import Admission, Place
-    from quorate.rpc.method_table import IsVoter, MethodRow
+    from quorate.api.permissions import Access, Needs, RequiredOperation
+    from quorate.rpc.limits.admission import AdmissionControl, CallSlot
+    from quorate.rpc.method_table import IsVoter, MethodPolicy
 
 log = logging.getLogger(__name__)
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
@@ -75,8 +75,8 @@ def forwarding(principal: str) -> tuple[tuple[str, str], ...]:
     return ((FORWARDED_PRINCIPAL, quote(principal, safe=" :=,+*@/")),)
 
 
-@value
-class Callers:
+@value_type
+class CallerPolicy:
     """The callers on a listener: all permissions without `access`, one principal without names.
 
     `is_voter` returns the node ids with which only a caller with QuorumAction may fetch.
@@ -87,7 +87,7 @@ class Callers:
     is_voter: IsVoter = every_id
 
 
-ANYBODY: Final = Callers()
+ALLOW_ALL: Final = CallerPolicy()
 
 
 class CallerInterceptor(grpc.aio.ServerInterceptor):
@@ -97,17 +97,20 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
     """
 
     def __init__(
-        self, callers: Callers, methods: Mapping[str, MethodRow], places: CallPlaces | None = None
+        self,
+        caller_policy: CallerPolicy,
+        methods: Mapping[str, MethodPolicy],
+        places: CallLimits | None = None,
     ) -> None:
         """`methods` are rows of rpc/method_table.py by path; `places` may be shared."""
-        self._callers = replace(
-            callers, have_names=callers.have_names or callers.access is not None
+        self._caller_policy = replace(
+            caller_policy, have_names=caller_policy.have_names or caller_policy.access is not None
         )
         self._methods = methods
         self._guarded: dict[str, Handler] = {}
-        self._places = places or CallPlaces()
+        self._places = places or CallLimits()
         # The encoded rejections of clients without a slot.
-        self._refusals: dict[Admission, bytes] = {}
+        self._refusals: dict[AdmissionControl, bytes] = {}
         # Seconds of the monotonic clock.
         self.last_call_at = 0.0
 
@@ -125,17 +128,17 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
             if handler is None:
                 return None
             row = self._methods.get(method, UNKNOWN)
-            guard = _Guard(method, row, self._places, self._callers)
+            guard = _MethodAuthorizer(method, row, self._places, self._caller_policy)
             guarded = self._guarded[method] = guard.before(handler)
         return guarded
 
-    def admit(self, method: str, peer: str) -> Place | bytes | None:
+    def admit(self, method: str, peer: str) -> CallSlot | bytes | None:
         """Acquire a slot for a call whose headers have arrived, or return a rejecting header block.
 
         None for calls that their service counts itself.
         """
         row = self._methods.get(method, UNKNOWN)
-        if row.has_own_places or row.is_of_peers:
+        if row.has_own_places or row.is_peer_method:
             return None
         admission = self._places.of(row)
         place = admission.try_enter(peer)
@@ -151,23 +154,23 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         return block
 
 
-class _Guard:
+class _MethodAuthorizer:
     """The checks in front of the handler of one method."""
 
     def __init__(
         self,
         method: str,
-        row: MethodRow,
-        places: CallPlaces,
-        callers: Callers,
+        row: MethodPolicy,
+        places: CallLimits,
+        caller_policy: CallerPolicy,
     ) -> None:
         self._method = method
         self._row = row
-        self._access = callers.access
-        self._has_names = callers.have_names
-        self._is_voter = callers.is_voter
-        self._admission = places.of(row)
-        self._arrivals = places.arrivals_of(row)
+        self._access = caller_policy.access
+        self._has_names = caller_policy.have_names
+        self._is_voter = caller_policy.is_voter
+        self._admission_control = places.of(row)
+        self._inbound_limiter = places.arrivals_of(row)
         # A caller with none of these permissions may not call the method at all.
         self._any_of: Needs = tuple(need for needs in row.needs.values() for need in needs)
 
@@ -219,23 +222,23 @@ class _Guard:
 
         return answering
 
-    async def _enter(self, context: Context) -> Place:
+    async def _enter(self, context: Context) -> CallSlot:
         """Acquire a slot until the call has ended and its response has been sent."""
         # Our own transport acquired it before it created the call's task.
-        taken: Place | None = getattr(context, "place", None)
+        taken: CallSlot | None = getattr(context, "place", None)
         if taken is not None:
             return taken
         try:
-            return self._admission.enter_call(context)
+            return self._admission_control.acquire_for_call(context)
         except AdmissionError as error:
             await _refuse(context, error.refusal)
 
     async def _receive(self, requests: AsyncIterator[bytes], context: Context) -> bytes:
         try:
-            data = await self._arrivals.receive(requests, context.peer())
+            data = await self._inbound_limiter.receive(requests, context.peer())
         except AdmissionError as error:
             await _refuse(context, error.refusal)
-        except NothingSentError:
+        except EmptyCallError:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call has no request")
             raise
         # Left open, the iterator and the call would keep each other alive long after the end.
@@ -253,16 +256,16 @@ class _Guard:
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         raise error
 
-    async def _hold(self, place: Place, size: int, context: Context) -> None:
+    async def _hold(self, call_slot: CallSlot, size: int, context: Context) -> None:
         try:
-            place.hold(size)
+            call_slot.hold(size)
         except AdmissionError as error:
             await _refuse(context, error.refusal)
 
     def _unary(self, inner: Unary, decode: Decode) -> UnaryOfBytes:
         row, has_names = self._row, self._has_names
-        by_requests, at_once = row.is_judged_by_requests, row.is_refused_at_once
-        of_peers = row.is_of_peers
+        by_requests, at_once = row.needs_request_authorization, row.can_reject_before_request
+        of_peers = row.is_peer_method
 
         async def answered(requests: AsyncIterator[bytes], context: Context) -> Any:  # noqa: ANN401
             # Partially received requests of peers hold no slots: the oldest of them is evicted.
@@ -283,12 +286,14 @@ class _Guard:
             request = await self._decoded(decode, data, context)
             del data
             if by_requests and has_names:
-                await self._judge(CALLER.get(), row.needs_of(request, self._is_voter), context)
+                await self._judge(
+                    CALLER.get(), row.required_permissions(request, self._is_voter), context
+                )
             response = await inner(request, context)
             if row.only_tells:
                 await self._hold(place, response.ByteSize(), context)
             else:
-                place.owe(response.ByteSize())
+                place.charge(response.ByteSize())
             return response
 
         async def guarded(requests: AsyncIterator[bytes], context: Context) -> Any:  # noqa: ANN401
@@ -314,10 +319,10 @@ class _Guard:
 
         async def guarded(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any]:
             caller = await self._caller(context)
-            refused: list[Need] = []
+            refused: list[RequiredOperation] = []
             await self._judge(caller, self._any_of, context)
-            if row.is_judged_by_requests and access is not None:
-                requests = taken_while(requests, self._judging(caller, access, refused))
+            if row.needs_request_authorization and access is not None:
+                requests = take_while(requests, self._judging(caller, access, refused))
             CALLER.set(caller)
             async with aclosing(inner(requests, context)) as responses:
                 async for response in responses:
@@ -329,7 +334,7 @@ class _Guard:
         return guarded
 
     def _judging(
-        self, caller: Caller, access: Access, refused: list[Need]
+        self, caller: Caller, access: Access, refused: list[RequiredOperation]
     ) -> Callable[[Any], bool]:
         """Create the check of a stream's requests, which ends at the first rejected one.
 
@@ -343,7 +348,7 @@ class _Guard:
             kind = kind_of(message, is_voter)
             if kind in known:
                 return True
-            needs = row.needs_of(message, is_voter)
+            needs = row.required_permissions(message, is_voter)
             if access.allows(caller, needs):
                 known.add(kind)
             else:
@@ -360,7 +365,7 @@ class _Guard:
         except ValueError as error:
             # It is not anonymous: it has a name, which may have other permissions.
             code = grpc.StatusCode.PERMISSION_DENIED
-            await _refuse(context, CallRefusal(code, SUBJECT_UNREADABLE, str(error), {}))
+            await _refuse(context, ErrorStatus(code, SUBJECT_UNREADABLE, str(error), {}))
         client = client_of(context.peer())
         if self._access is None:
             return Caller(connected, client=client)
@@ -371,11 +376,11 @@ class _Guard:
             message = f"{connected} may not call for others: list it in authorizer.forwarders"
             metadata = {"principal": connected, "forwarded": forwarded}
             code = grpc.StatusCode.PERMISSION_DENIED
-            await _refuse(context, CallRefusal(code, FORWARDING_NOT_ALLOWED, message, metadata))
+            await _refuse(context, ErrorStatus(code, FORWARDING_NOT_ALLOWED, message, metadata))
         return Caller(forwarded, client=client)
 
     async def _refuse_caller(
-        self, caller: Caller, needs: Iterable[Need], context: Context
+        self, caller: Caller, needs: Iterable[RequiredOperation], context: Context
     ) -> Never:
         method, principal = self._method[1:], caller.principal
         operation = " or ".join(dict.fromkeys(o for need in needs for o in need.operations))
@@ -388,10 +393,10 @@ class _Guard:
             "method": method,
         }
         code = grpc.StatusCode.PERMISSION_DENIED
-        await _refuse(context, CallRefusal(code, NOT_AUTHORIZED, message, metadata))
+        await _refuse(context, ErrorStatus(code, NOT_AUTHORIZED, message, metadata))
 
 
-def _in_words(needs: Iterable[Need]) -> str:
+def _in_words(needs: Iterable[RequiredOperation]) -> str:
     """Format permissions as `ClusterAction or Alter on Cluster:kafka-cluster`.
 
     Each resource is named once.
@@ -404,12 +409,12 @@ def _in_words(needs: Iterable[Need]) -> str:
     )
 
 
-async def _refuse(context: Context, refusal: CallRefusal) -> Never:
+async def _refuse(context: Context, refusal: ErrorStatus) -> Never:
     _log_refusal(refusal, context.peer())
     await abort(context, refusal)
 
 
-def _log_refusal(refusal: CallRefusal, peer: str) -> None:
+def _log_refusal(refusal: ErrorStatus, peer: str) -> None:
     # The message contains a caller's name, or numbers that differ from call to call.
     named = refusal.metadata.get
     key = (refusal.reason, named("method"), shown(named("principal", "")))

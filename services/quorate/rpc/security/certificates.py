@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
@@ -32,7 +32,7 @@ class PrivateKeyError(CertificateError):
     """A private key that cannot be used."""
 
 
-@named_value
+@keyword_value_type
 class KeyPair:
     """A certificate chain with the key of its first certificate, as PEM; times are UTC."""
 
@@ -135,7 +135,7 @@ class ExpiryWatch:
     def __init__(self) -> None:
         self._told: tuple[dt.datetime, int] | None = None
 
-    def look(self, not_after: dt.datetime, now: dt.datetime) -> int | None:
+    def check(self, not_after: dt.datetime, now: dt.datetime) -> int | None:
         """Return the threshold that has been reached since the last call, or None."""
         threshold = expiry_threshold(not_after, now)
         if threshold is None or (not_after, threshold) == self._told:

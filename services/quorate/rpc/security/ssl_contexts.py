@@ -17,7 +17,7 @@ from quorate.h2.tls_alerts import AlertingContext
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.rpc.security.tls import Material, TlsFiles
+    from quorate.rpc.security.tls import TlsFiles, TlsMaterial
 
 _PROTOCOLS: Final = ["h2"]
 _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -26,13 +26,13 @@ _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 def server_context(tls: TlsFiles) -> ssl.SSLContext:
     """Create the context of a listener."""
     given = tls.current()
-    context = newest = _server_context(given, asks_clients=tls.asks_clients)
+    context = newest = _server_context(given, asks_clients=tls.requires_client_certificates)
 
     def choose(session: ssl.SSLObject, _: str | None, __: ssl.SSLContext) -> None:
         nonlocal given, newest
         material = tls.current()
         if material is not given:
-            newest = _server_context(material, asks_clients=tls.asks_clients)
+            newest = _server_context(material, asks_clients=tls.requires_client_certificates)
             given = material
         session.context = newest
 
@@ -41,16 +41,16 @@ def server_context(tls: TlsFiles) -> ssl.SSLContext:
     return context
 
 
-def _server_context(material: Material, *, asks_clients: bool) -> ssl.SSLContext:
+def _server_context(tls_material: TlsMaterial, *, asks_clients: bool) -> ssl.SSLContext:
     context = AlertingContext(ssl.PROTOCOL_TLS_SERVER)
     # A resumed session would present no certificate.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET
-    _prepare(context, material)
+    _prepare(context, tls_material)
     if asks_clients:
         context.verify_mode = ssl.CERT_REQUIRED
-        if material.authorities_pem is not None:
-            context.load_verify_locations(cadata=material.authorities_pem.decode())
+        if tls_material.authorities_pem is not None:
+            context.load_verify_locations(cadata=tls_material.authorities_pem.decode())
     return context
 
 
@@ -68,11 +68,11 @@ def client_context(tls: TlsFiles) -> ssl.SSLContext:
     return context
 
 
-def _prepare(context: ssl.SSLContext, material: Material) -> None:
+def _prepare(context: ssl.SSLContext, tls_material: TlsMaterial) -> None:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(_CIPHERS)
     context.set_alpn_protocols(_PROTOCOLS)
-    pair = material.pair
+    pair = tls_material.pair
     if pair is not None:
         with _file_of(pair.key_pem + b"\n" + pair.chain_pem) as path:
             context.load_cert_chain(path)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import grpc
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.rpc.security.certificates import (
     CertificateError,
     ExpiryWatch,
@@ -27,7 +27,7 @@ from quorate.rpc.security.certificates import (
     read_certificates,
     read_pair,
 )
-from quorate.settings.regular_files import UnfitFileError, read_regular
+from quorate.settings.regular_files import NotRegularFileError, read_regular
 from quorate.settings.tls import ClientAuth, TlsError, TlsSettings
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ log = logging.getLogger(__name__)
 POLL_S: Final = 1.0
 
 
-@value
-class Material:
+@value_type
+class TlsMaterial:
     """The contents of the files when they were last usable. `generation` rises with each change."""
 
     generation: int
@@ -67,16 +67,16 @@ class TlsFiles:
         self._lock = threading.Lock()
         self._looked_s = monotonic_s()
         self._contents = _read(settings)
-        self._material = _understood(settings, self._contents, generation=1, now=now())
+        self._tls_material = _understood(settings, self._contents, generation=1, now=now())
         self._complaint: str | None = None
         self._expiry = ExpiryWatch()
 
-    def current(self) -> Material:
+    def current(self) -> TlsMaterial:
         """Return the newest usable contents; the files are checked at most once a second."""
         if self._monotonic_s() - self._looked_s >= POLL_S:
             with self._lock:
                 self._look()
-        return self._material
+        return self._tls_material
 
     def _look(self) -> None:
         self._looked_s = self._monotonic_s()
@@ -85,19 +85,19 @@ class TlsFiles:
             # If two reads differ a write is in progress: the next check sees its end.
             if contents == self._contents or contents != _read(self.settings):
                 return
-            generation = self._material.generation + 1
+            generation = self._tls_material.generation + 1
             material = _understood(self.settings, contents, generation=generation, now=self._now())
         except TlsError as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
                 log.error("new certificates are not used, the old ones stay: %s", error)  # noqa: TRY400
             return
-        self._contents, self._material, self._complaint = contents, material, None
+        self._contents, self._tls_material, self._complaint = contents, material, None
         until = "-" if material.pair is None else format_time(material.pair.not_after)
         log.info("certificates were read anew", extra={"valid_until": until})
 
     @property
-    def asks_clients(self) -> bool:
+    def requires_client_certificates(self) -> bool:
         """True if a listener requires client certificates, so that callers have principals."""
         return self.settings.client_auth is ClientAuth.REQUIRED
 
@@ -116,7 +116,7 @@ class TlsFiles:
         return grpc.dynamic_ssl_server_credentials(
             _server_configuration(given),
             newer,  # type: ignore[arg-type]  # the stubs do not know that None is "no change"
-            require_client_authentication=self.asks_clients,
+            require_client_authentication=self.requires_client_certificates,
         )
 
     def channel_credentials(self) -> grpc.ChannelCredentials:
@@ -140,7 +140,7 @@ class TlsFiles:
         pair = self.current().pair
         if pair is None:
             return None
-        threshold = self._expiry.look(pair.not_after, self._now())
+        threshold = self._expiry.check(pair.not_after, self._now())
         if threshold is None:
             return None
         when = format_time(pair.not_after)
@@ -170,14 +170,14 @@ def _read_file(path: str, named: str) -> bytes:
     try:
         # A parser that looks for a line with `-----BEGIN` would miss the first one after a BOM.
         return read_regular(path).removeprefix(codecs.BOM_UTF8)
-    except (OSError, UnfitFileError) as error:
+    except (OSError, NotRegularFileError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise TlsError(f"{named}: {reason}: name a readable PEM file") from error
 
 
 def _understood(
     settings: TlsSettings, contents: _Contents, *, generation: int, now: dt.datetime
-) -> Material:
+) -> TlsMaterial:
     chain, key, authorities = contents
     pair, named = None, settings.named_chain
     try:
@@ -191,11 +191,11 @@ def _understood(
         raise TlsError(f"{settings.named_key}: {error}") from error
     except CertificateError as error:
         raise TlsError(f"{named}: {error}") from error
-    return Material(generation, pair, authorities if settings.ca_file else None)
+    return TlsMaterial(generation, pair, authorities if settings.ca_file else None)
 
 
-def _server_configuration(material: Material) -> grpc.ServerCertificateConfiguration:
-    assert material.pair is not None, "a listener without a certificate"
+def _server_configuration(tls_material: TlsMaterial) -> grpc.ServerCertificateConfiguration:
+    assert tls_material.pair is not None, "a listener without a certificate"
     return grpc.ssl_server_certificate_configuration(
-        [(material.pair.key_pem, material.pair.chain_pem)], material.authorities_pem
+        [(tls_material.pair.key_pem, tls_material.pair.chain_pem)], tls_material.authorities_pem
     )

@@ -16,7 +16,7 @@ import weakref
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@value
-class UnderWay:
+@value_type
+class InFlightCall:
     """A call that has not returned yet; its age includes the time queued behind other calls."""
 
     what: str
     age_s: float
 
 
-class DiskCalls:
+class DiskCallTracker:
     """All disk calls in flight of one process. Callable from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -50,21 +50,21 @@ class DiskCalls:
         """Note that a call has returned or failed."""
         self._begun.pop(number, None)
 
-    def oldest(self) -> UnderWay | None:
+    def oldest(self) -> InFlightCall | None:
         """The call that has been in flight for longest; None if there are none."""
         begun = self._begun.copy()
         if not begun:
             return None
         what, since = begun[min(begun)]
-        return UnderWay(what, max(0.0, self._clock() - since))
+        return InFlightCall(what, max(0.0, self._clock() - since))
 
-    def late(self, limit_ms: int) -> UnderWay | None:
+    def overdue(self, limit_ms: int) -> InFlightCall | None:
         """The oldest call if it has been in flight for `limit_ms` or longer, otherwise None."""
         oldest = self.oldest()
         return oldest if oldest is not None and oldest.age_s * 1000 >= limit_ms else None
 
 
-class DiskQueue(Protocol):
+class DiskExecutor(Protocol):
     """Calls that are made one at a time, in the order of `run`."""
 
     def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:
@@ -98,7 +98,7 @@ class _Job(Generic[T]):
         self._is_over = False
         self._waits = waits
 
-    def run(self, calls: DiskCalls) -> None:
+    def run(self, calls: DiskCallTracker) -> None:
         """Do the work; called in the thread."""
         try:
             self._outcome = (self._work(), None)
@@ -134,10 +134,10 @@ class _Job(Generic[T]):
             self.future.set_exception(error)
 
 
-class DiskThread:
+class ThreadDiskExecutor:
     """One thread; its calls are made in the order of `run`."""
 
-    def __init__(self, name: str, calls: DiskCalls) -> None:
+    def __init__(self, name: str, calls: DiskCallTracker) -> None:
         """Start the thread. Raises RuntimeError if the system has no more threads."""
         self._calls = calls
         self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
@@ -146,7 +146,7 @@ class DiskThread:
         weakref.finalize(self, self._jobs.put, None)
 
     def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:
-        """Run `work` in the thread, as `DiskQueue.run` describes."""
+        """Run `work` in the thread, as `DiskExecutor.run` describes."""
         loop = asyncio.get_running_loop()
         job = _Job(self._calls.begin(what), work, loop, waits=wait_s > 0)
         self._jobs.put(job)
@@ -159,7 +159,7 @@ class DiskThread:
         self._jobs.put(None)
 
 
-def _work_off(jobs: SimpleQueue[_Job[Any] | None], calls: DiskCalls) -> None:
+def _work_off(jobs: SimpleQueue[_Job[Any] | None], calls: DiskCallTracker) -> None:
     while (job := jobs.get()) is not None:
         job.run(calls)
         del job

@@ -15,8 +15,8 @@ import logging
 import os
 from typing import TYPE_CHECKING, Final
 
-from quorate.server.driver.raft_driver import Ending
-from quorate.storage.errors import START_AFRESH, START_ANEW, LostFilesError
+from quorate.server.driver.raft_driver import ExitReason
+from quorate.storage.errors import FORMAT_EMPTY_HINT, QUORUM_RECOVERY_HINT, LostFilesError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 _LOOK: Final = "the look at the files"
 _NAMED_MAX: Final = 4
 # After these endings files are put back only if a missing name is the cause.
-_NOT_TO_BE_TRUSTED: Final = (Ending.DISK_FAILED, Ending.CRASHED)
+_NOT_TO_BE_TRUSTED: Final = (ExitReason.DISK_FAILED, ExitReason.CRASHED)
 
 
 class FileWatch:
@@ -77,7 +77,7 @@ class FileWatch:
 
         The descriptors are closed next, and data that only they hold is lost then.
         """
-        if self._driver.ending not in (None, *_NOT_TO_BE_TRUSTED):
+        if self._driver.exit_reason not in (None, *_NOT_TO_BE_TRUSTED):
             self._begin_saving()
         if self._saving is not None:
             await asyncio.wait([self._saving])
@@ -129,8 +129,8 @@ def _remedy(back: PutBack) -> str:
         return "Stop what removes the files, such as a cleaner, then start this controller again"
     return (
         "Stop what removes the files, such as a cleaner. Before this process is stopped, move them "
-        f"back, or copy the segments out of /proc/{os.getpid()}/fd; or, {START_ANEW}; or, "
-        f"{START_AFRESH}"
+        f"back, or copy the segments out of /proc/{os.getpid()}/fd; or, {FORMAT_EMPTY_HINT}; or, "
+        f"{QUORUM_RECOVERY_HINT}"
     )
 
 

@@ -22,7 +22,7 @@ FLUSH_BOUNDS_S: Final = (
 )
 
 
-class FlushTimes:
+class FlushLatency:
     """Latencies in seconds; a thread adds them, the event loop reads them."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 _LOOKS_A_WARNING: Final = 12
 
 
-class Room:
+class FreeSpaceMonitor:
     """Monitors the free space of one node, and reports it to its core and its state machine."""
 
     def __init__(
@@ -40,10 +40,12 @@ class Room:
         self._looks = 0
         self._looking: asyncio.Future[str | None] | None = None
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Measure the free space, unless the previous measurement has not returned."""
         if self._looking is None:
-            self._looking = self._driver.access.look("the look at free space", self.space.look)
+            self._looking = self._driver.access.read_detached(
+                "the look at free space", self.space.measure
+            )
             self._looking.add_done_callback(self._has_looked)
 
     def _has_looked(self, looking: asyncio.Future[str | None]) -> None:
@@ -65,4 +67,4 @@ class Room:
         self._machine.set_space(is_enough=self._is_enough)
         if has_run_out and not self._driver.core.replica.is_only_voter:
             reason = warning or "the disk is full"
-            self._driver.deliver(api.ResignRequested(reason, Cause.DISK_FULL))
+            self._driver.deliver(api.ResignRequested(reason, RoleChangeCause.DISK_FULL))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from quorate.server.disk.executor import DiskCalls
-from quorate.server.disk.log_flusher import LogFlushing
+from quorate.server.disk.executor import DiskCallTracker
+from quorate.server.disk.log_flusher import LogFlusher
 from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.server.driver.interfaces import Owner
+    from quorate.server.driver.interfaces import DriverHandle
     from quorate.server.host import Host
     from quorate.storage.log.metadata_log import MetadataLog
 
@@ -22,17 +22,17 @@ T = TypeVar("T")
 class LogAccess:
     """The calls to one disk: exclusive changes of the log wait for reads and flushes."""
 
-    def __init__(self, owner: Owner, log: MetadataLog, host: Host) -> None:
-        self._owner = owner
+    def __init__(self, driver_handle: DriverHandle, log: MetadataLog, host: Host) -> None:
+        self._driver_handle = driver_handle
         self._loop = asyncio.get_running_loop()
-        self.calls = DiskCalls(self._loop.time)
+        self.calls = DiskCallTracker(self._loop.time)
         self.disk = host.disk_queue("disk", self.calls)
         self._reader = host.disk_queue("read", self.calls)
         self._reads: dict[asyncio.Future[Any], asyncio.Future[Any]] = {}
-        self.flushing = LogFlushing(owner, log, host, self.calls, self.disk)
-        self.is_taken = False
+        self.flushing = LogFlusher(driver_handle, log, host, self.calls, self.disk)
+        self.is_exclusive = False
 
-    def look(self, what: str, work: Callable[[], T]) -> asyncio.Future[T]:
+    def read_detached(self, what: str, work: Callable[[], T]) -> asyncio.Future[T]:
         """Read something from the disk, concurrently with everything else."""
         return self._reader.run(what, work)
 
@@ -58,21 +58,21 @@ class LogAccess:
             return
         answer.cancel()
         if isinstance(error, StorageError):
-            self._owner.damaged(str(error))
+            self._driver_handle.on_damage(str(error))
         elif isinstance(error, Exception):
-            self._owner.fail(error)
+            self._driver_handle.fail(error)
 
-    async def alone(self, what: str, work: Callable[[], T]) -> T:
+    async def run_exclusive(self, what: str, work: Callable[[], T]) -> T:
         """Change the log while no flush or read is in flight."""
-        self.is_taken = True
+        self.is_exclusive = True
         try:
             await self._over()
             return await self.disk.run(what, work)
         finally:
-            self.is_taken = False
+            self.is_exclusive = False
 
     async def _over(self) -> None:
-        await self.flushing.over()
+        await self.flushing.wait_idle()
         if self._reads:
             await asyncio.wait(self._reads)
 
@@ -83,7 +83,7 @@ class LogAccess:
         for answer in self._reads.values():
             answer.cancel()
 
-    async def quiesce(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until the disk has completed all outstanding calls."""
         await self._over()
         await self.disk.run("the last call", lambda: None)

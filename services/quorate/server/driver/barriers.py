@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from quorate.raft import api
     from quorate.server.disk.log_access import LogAccess
-    from quorate.server.driver.interfaces import MachineSide, Owner
+    from quorate.server.driver.interfaces import DriverHandle, StateMachineCallbacks
     from quorate.server.driver.observers import Observers
     from quorate.storage.log_store import LogStore
 
@@ -29,14 +29,14 @@ class Barriers:
 
     def __init__(
         self,
-        owner: Owner,
+        driver_handle: DriverHandle,
         store: LogStore,
         access: LogAccess,
         observers: Observers,
         context: Context,
     ) -> None:
         """Run what is done behind a barrier in `context`."""
-        self._owner = owner
+        self._driver_handle = driver_handle
         self._store = store
         self._access = access
         self._observers = observers
@@ -47,11 +47,11 @@ class Barriers:
         self.is_standing = False
 
     @property
-    def is_under_way(self) -> bool:
+    def is_active(self) -> bool:
         """True if a barrier is in progress, so that everything else has to wait."""
         return self._task is not None
 
-    async def over(self) -> None:
+    async def wait_completed(self) -> None:
         """Wait until the barrier in progress, if any, has completed."""
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -78,34 +78,36 @@ class Barriers:
         self._begin(self._change("cleaning the log", work))
 
     async def _change(self, what: str, work: Callable[[], api.Event | None]) -> None:
-        event = await self._access.alone(what, work)
+        event = await self._access.run_exclusive(what, work)
         if event is not None:
-            self._owner.hears_first(event)
+            self._driver_handle.deliver_first(event)
 
-    def install(self, effect: api.InstallSnapshot, application: MachineSide) -> None:
+    def install(self, effect: api.InstallSnapshot, application: StateMachineCallbacks) -> None:
         """Replace the log by a fetched snapshot."""
         self._begin(self._install(effect, application))
 
-    async def _install(self, effect: api.InstallSnapshot, application: MachineSide) -> None:
-        await application.pause()
+    async def _install(
+        self, effect: api.InstallSnapshot, application: StateMachineCallbacks
+    ) -> None:
+        await application.suspend_storage_access()
         install = partial(self._store.install, effect)
-        event = await self._access.alone("installing a snapshot", install)
-        self._owner.hears_first(event)
-        application.resume(event)
+        event = await self._access.run_exclusive("installing a snapshot", install)
+        self._driver_handle.deliver_first(event)
+        application.resume_storage_access(event)
 
     def write_chunk(self, effect: api.WriteSnapshotChunk) -> None:
         """Write a chunk of a snapshot that is being fetched."""
         write = partial(self._store.write_chunk, effect)
         self._begin(self._access.disk.run(WRITING_CHUNK, write))
 
-    def forget_remembered_end(self) -> None:
+    def end_healing(self) -> None:
         """Remove the healing target: healing is complete."""
-        forget = self._store.forget_remembered_end
+        forget = self._store.end_healing
         self._begin(self._access.disk.run("forgetting the remembered end", forget))
 
-    def vote_again(self) -> None:
+    def end_abstention(self) -> None:
         """End the abstention durably."""
-        self._begin(self._access.disk.run("ending the abstention", self._store.vote_again))
+        self._begin(self._access.disk.run("ending the abstention", self._store.end_abstention))
 
     def save_rival(self, effect: api.SaveRival) -> None:
         """Make it durable that another quorum of this cluster was found."""
@@ -118,15 +120,15 @@ class Barriers:
         async def wait() -> None:
             await work
 
-        self._patience = self._loop.call_later(self._owner.deadline_ms / 1000, self._stand)
+        self._patience = self._loop.call_later(self._driver_handle.deadline_ms / 1000, self._stand)
         self._task = self._loop.create_task(wait(), context=self._context)
         self._task.add_done_callback(self._end, context=self._context)
 
     def _stand(self) -> None:
         """Report that the disk exceeded its deadline; waiting callers of the core are refused."""
-        if not self._owner.has_ended:
+        if not self._driver_handle.has_ended:
             self.is_standing = True
-            self._owner.stands()
+            self._driver_handle.on_disk_stalled()
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._task = None
@@ -136,9 +138,9 @@ class Barriers:
             return
         error = task.exception()
         if isinstance(error, Exception):
-            self._owner.fail(error)
+            self._driver_handle.fail(error)
             return
         self.is_standing = False
-        self._owner.pump()
-        if not self._owner.has_ended and self._task is None:
-            self._owner.goes_on()
+        self._driver_handle.pump()
+        if not self._driver_handle.has_ended and self._task is None:
+            self._driver_handle.on_disk_resumed()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplyToken
 
 
-class Owner(Protocol):
+class DriverHandle(Protocol):
     """The driver, as seen by the parts that call the disk on its behalf.
 
     All calls come from the event loop.
@@ -22,7 +22,7 @@ class Owner(Protocol):
         ...
 
     @property
-    def has_log_alone(self) -> bool:
+    def has_exclusive_log(self) -> bool:
         """True if an exclusive change of the log is in progress; nothing else may flush it."""
         ...
 
@@ -35,7 +35,7 @@ class Owner(Protocol):
         """Continue: an operation has completed, and work may have waited for it."""
         ...
 
-    def hears_first(self, event: api.Event) -> None:
+    def deliver_first(self, event: api.Event) -> None:
         """Pass the event to the core before any other event."""
         ...
 
@@ -43,15 +43,15 @@ class Owner(Protocol):
         """Take the event of a completed flush."""
         ...
 
-    def stands(self) -> None:
+    def on_disk_stalled(self) -> None:
         """A disk call exceeded its deadline; reject requests until it returns."""
         ...
 
-    def goes_on(self) -> None:
+    def on_disk_resumed(self) -> None:
         """Resume: the operation that changed the log has completed, or the disk is back."""
         ...
 
-    def damaged(self, message: str) -> None:
+    def on_damage(self, message: str) -> None:
         """Take the report that a read found the log damaged."""
         ...
 
@@ -60,7 +60,7 @@ class Owner(Protocol):
         ...
 
 
-class PeerSide(Protocol):
+class PeerTransport(Protocol):
     """The transport to the peers; responses come back by `deliver`."""
 
     def send(self, effect: api.SendRequest) -> None: ...
@@ -68,17 +68,17 @@ class PeerSide(Protocol):
     def probe(self, effect: api.ProbeLeader) -> None: ...
 
 
-class MachineSide(Protocol):
+class StateMachineCallbacks(Protocol):
     """The state machine, as seen by the driver.
 
     All calls come from the event loop; none may block.
     """
 
-    def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None: ...
+    def on_appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None: ...
 
-    def progressed(self, progress: api.PublishProgress) -> None: ...
+    def on_progress(self, progress: api.PublishProgress) -> None: ...
 
-    def answered(self, token: ReplyToken, response: m.ProposalResponse | m.ReadResponse) -> None:
+    def on_response(self, token: ReplyToken, response: m.ProposalResponse | m.ReadResponse) -> None:
         """Take the response to a RecordsProposed or ReadRequested of the state machine."""
         ...
 
@@ -94,16 +94,18 @@ class MachineSide(Protocol):
         """Verify a snapshot concurrently with other work, and report the result to the core."""
         ...
 
-    async def pause(self) -> None:
-        """Leave the storage alone until `resume`: a fetched snapshot replaces the log."""
+    async def suspend_storage_access(self) -> None:
+        """Leave storage until `resume_storage_access`: an installed snapshot replaces it."""
         ...
 
-    def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None: ...
+    def resume_storage_access(
+        self, installed: api.SnapshotInstalled | api.SnapshotRefused
+    ) -> None: ...
 
-    def disk_hangs(self) -> None:
+    def on_disk_stalled(self) -> None:
         """Step down: the disk is stalled, so the core cannot be stepped and no request answered."""
         ...
 
-    def advance(self) -> None:
+    def on_log_changed(self) -> None:
         """Continue: the log was truncated or cleaned, or the disk is back."""
         ...

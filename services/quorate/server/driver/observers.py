@@ -66,14 +66,14 @@ class Observers:
             try:
                 observer.submitted(token, request)
             except Exception as error:
-                complain(observer, error)
+                log_observer_error(observer, error)
 
     def stepped(self, event: api.Event | None, update: api.Update) -> None:
         for observer in self._observers:
             try:
                 observer.stepped(event, update)
             except Exception as error:
-                complain(observer, error)
+                log_observer_error(observer, error)
 
     def saving(self, effect: api.SaveElection) -> None:
         self._tell(lambda observer: observer.saving(effect))
@@ -91,16 +91,16 @@ class Observers:
             try:
                 what(observer)
             except Exception as error:
-                complain(observer, error)
+                log_observer_error(observer, error)
 
 
-def complain(observer: Observer, error: Exception) -> None:
+def log_observer_error(observer: Observer, error: Exception) -> None:
     """Log the error once a minute: an observer that fails at one step fails at most others."""
     key = ("observer", type(observer), type(error))
     log.error("an observer failed", exc_info=error, extra={"repeats": key})
 
 
-class NoteLog(Observer):
+class TraceEventLogger(Observer):
     """Logs the text of every trace event, with the epoch that the replica is in after the step."""
 
     def __init__(
@@ -114,10 +114,10 @@ class NoteLog(Observer):
 
     def stepped(self, event: api.Event | None, update: api.Update) -> None:
         del event
-        if not update.notes:
+        if not update.trace:
             return
         epoch = self._epoch()
         with self._context():
-            for note in update.notes:
+            for note in update.trace:
                 about = {"epoch": epoch, REPEATS: (epoch, note.text), TOPIC: note.kind}
                 log.info(shown(note.text, NOTE_SHOWN_MAX), extra=about)

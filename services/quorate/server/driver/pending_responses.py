@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FOR_FETCH: Final = "a read for a Fetch"
 
 
-class Answers:
+class PendingResponses:
     """The pending responses of one core, by the tokens of their requests."""
 
     def __init__(self, store: LogStore, access: LogAccess) -> None:
@@ -26,16 +26,16 @@ class Answers:
         self._loop = asyncio.get_running_loop()
         self._owed: dict[ReplyToken, asyncio.Future[m.Response]] = {}
 
-    def owe(self, token: ReplyToken) -> asyncio.Future[m.Response]:
+    def register(self, token: ReplyToken) -> asyncio.Future[m.Response]:
         """Return the future response to a request that is about to be passed to the core."""
         answer = self._owed[token] = self._loop.create_future()
         return answer
 
-    def drop(self, token: ReplyToken) -> bool:
+    def discard(self, token: ReplyToken) -> bool:
         """Forget a response because its caller is gone; True if it was pending."""
         return self._owed.pop(token, None) is not None
 
-    def give(self, token: ReplyToken, response: m.Response) -> None:
+    def complete(self, token: ReplyToken, response: m.Response) -> None:
         """Complete a response; data of the log or of a snapshot is read now, in order."""
         answer = self._owed.pop(token, None)
         if answer is None or answer.done():

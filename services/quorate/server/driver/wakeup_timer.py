@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quorate.server.host import Host
 
 
-class Alarm:
+class WakeupTimer:
     """Set at each step; an early wake-up costs an empty step, setting a new timer costs more."""
 
     def __init__(self, host: Host, ring: Callable[[], None], context: Context) -> None:
@@ -26,11 +26,11 @@ class Alarm:
         self._timer: asyncio.TimerHandle | None = None
         self._at_ms = Millis(0)
         # Time on the host's clock, in milliseconds, that the core last asked for.
-        self.wanted_ms: Millis | None = None
+        self.deadline_ms: Millis | None = None
 
     def set(self) -> None:
         """Set the timer to fire at the wanted time at the latest."""
-        wanted_ms = self.wanted_ms
+        wanted_ms = self.deadline_ms
         if wanted_ms is None:
             return
         if self._timer is not None:

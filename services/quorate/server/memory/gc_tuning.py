@@ -32,7 +32,7 @@ _OLDEST: Final = 2
 THRESHOLDS: Final = (700, 2, 1)
 
 
-def set_aside() -> None:
+def freeze_heap() -> None:
     """Freeze all objects that exist now, so that no later collection examines them.
 
     The collection after it finds nothing to examine. It resets the number of long-lived objects, by
@@ -43,7 +43,7 @@ def set_aside() -> None:
     gc.collect()
 
 
-class PassWatch:
+class GcFreezer:
     """Freezes the survivors of a full collection that was long or left many objects."""
 
     def __init__(
@@ -60,7 +60,7 @@ class PassWatch:
 
     def start(self) -> None:
         """Watch until `stop`. Everything imported until now is frozen."""
-        set_aside()
+        freeze_heap()
         self._thresholds = gc.get_threshold()
         gc.set_threshold(*THRESHOLDS)
         gc.callbacks.append(self._on_pass)
@@ -71,14 +71,14 @@ class PassWatch:
             gc.callbacks.remove(self._on_pass)
             gc.set_threshold(*self._thresholds)
 
-    def begin_anew(self) -> None:
+    def refreeze(self) -> None:
         """Free the objects of a closed node, many of which are in frozen cycles.
 
         It takes as long as a collection over all objects, so the process must not be serving.
         """
         gc.unfreeze()
         gc.collect()
-        set_aside()
+        freeze_heap()
 
     def _on_pass(self, phase: str, info: dict[str, int]) -> None:
         """Take the interpreter's report of a collection, in the thread that runs it."""
@@ -96,7 +96,7 @@ class PassWatch:
             self._loop.call_soon_threadsafe(gc.collect)
 
 
-class PassesByReplaced:
+class GcTrigger:
     """Starts the collections that the interpreter does not.
 
     The interpreter counts objects made less objects freed, of any age. If frozen objects are

@@ -11,8 +11,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.image_disposal import let_go_in_slices
-from quorate.rpc.time_slicer import SERVING_SHARE, Pace
+from quorate.controller.image_disposal import dispose_in_slices
+from quorate.rpc.time_slicer import BACKGROUND_SHARE, TimeSlicer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ REPLACED_MAX: Final = 4_000
 IMAGES_MAX: Final = 16
 
 
-class LettingGo:
+class ImageReclaimer:
     """The superseded images of one controller. Everything runs on the event loop."""
 
     def __init__(
@@ -40,7 +40,7 @@ class LettingGo:
         self._images: deque[MetadataImage] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    def take(self, image: MetadataImage, *, is_other: bool = False) -> None:
+    def reclaim(self, image: MetadataImage, *, is_other: bool = False) -> None:
         """Free an image once the caller has returned.
 
         `is_other` means that it shares nothing with the current image.
@@ -53,12 +53,12 @@ class LettingGo:
             self._task = asyncio.get_running_loop().create_task(self._go_on())
 
     async def _go_on(self) -> None:
-        pace = Pace(SERVING_SHARE, clock=self._clock)
+        pace = TimeSlicer(BACKGROUND_SHARE, clock=self._clock)
         # The caller still runs, and may hold the image to the end of its event-loop iteration.
         await asyncio.sleep(0)
         while self._images:
-            for _ in let_go_in_slices(self._images.popleft()):
-                await pace.breathe()
+            for _ in dispose_in_slices(self._images.popleft()):
+                await pace.yield_if_due()
         self._task = None
 
     async def close(self) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.server.memory.gc_tuning import PassesByReplaced
-from quorate.server.memory.image_reclaimer import LettingGo
+from quorate.server.memory.gc_tuning import GcTrigger
+from quorate.server.memory.image_reclaimer import ImageReclaimer
 
 if TYPE_CHECKING:
     from quorate.controller.controller import Controller
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from quorate.server.host import Host
 
 
-class ReplacedImages:
+class SupersededImages:
     """The images that one controller has superseded."""
 
     def __init__(self, controller: Controller, host: Host) -> None:
         self._controller = controller
-        self._letting_go = LettingGo(lambda: controller.image, host.cpu_s)
-        self._passes = PassesByReplaced(host.collect_garbage)
-        self.let_go = self._letting_go.take
+        self._image_reclaimer = ImageReclaimer(lambda: controller.image, host.cpu_s)
+        self._passes = GcTrigger(host.collect_garbage)
+        self.reclaim = self._image_reclaimer.reclaim
 
-    def moved_on_from(self, image: MetadataImage) -> None:
+    def on_successor(self, image: MetadataImage) -> None:
         """Free what only `image` holds, and collect garbage after enough replaced parts."""
-        self.let_go(image)
+        self.reclaim(image)
         self._passes.note(self._controller.image.replaced)
 
-    def gave_up(self, image: MetadataImage) -> None:
+    def on_discarded(self, image: MetadataImage) -> None:
         """Free an image that shares nothing with the next one."""
-        self.let_go(image, is_other=True)
+        self.reclaim(image, is_other=True)
 
     async def close(self) -> None:
         """Stop freeing images."""
-        await self._letting_go.close()
+        await self._image_reclaimer.close()

@@ -11,15 +11,15 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import ProposalResponse, ReadResponse
-from quorate.server.memory.superseded_images import ReplacedImages
+from quorate.server.memory.superseded_images import SupersededImages
 from quorate.server.metadata.activation import Activation
 from quorate.server.metadata.decision_executor import AHEAD_MAX
 from quorate.server.metadata.deferred_replies import leader_to_ask
-from quorate.server.metadata.leader_readiness import Fitness
-from quorate.server.metadata.read_handler import Reading
-from quorate.server.metadata.standby import StandingBy
-from quorate.server.metadata.write_handler import Writing
-from quorate.server.metrics.controller_gauges import applied_numbers, image_numbers
+from quorate.server.metadata.leader_readiness import LeaderReadiness
+from quorate.server.metadata.read_handler import ReadHandler
+from quorate.server.metadata.standby import Standby
+from quorate.server.metadata.write_handler import WriteHandler
+from quorate.server.metrics.controller_gauges import applied_offset_gauges, image_gauges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,37 +53,37 @@ class MetadataApplication:
         self._snapshotter = snapshotter
         self._loop = asyncio.get_running_loop()
         self._progress: api.PublishProgress | None = None
-        self._images = ReplacedImages(controller, driver.host)
-        snapshotter.let_go = self._images.let_go
-        self._reading = Reading(
+        self._images = SupersededImages(controller, driver.host)
+        snapshotter.let_go = self._images.reclaim
+        self._read_handler = ReadHandler(
             driver,
             controller,
             is_loaded=lambda: self.is_loaded,
             leader=lambda: leader_to_ask(driver),
-            let_go=self._images.let_go,
+            let_go=self._images.reclaim,
         )
-        self._fitness = Fitness(driver.deliver)
-        self._standby = StandingBy(
+        self._leader_readiness = LeaderReadiness(driver.deliver)
+        self._standby = Standby(
             driver,
             controller,
             snapshotter,
             self._images,
-            self._fitness,
+            self._leader_readiness,
             progress=lambda: self._progress,
-            advance=self.advance,
-            moved=self._reading.reached,
+            advance=self.on_log_changed,
+            moved=self._read_handler.on_image_advanced,
             caught_up=self._caught_up,
         )
-        self._writing = Writing(
+        self._write_handler = WriteHandler(
             driver,
             controller,
-            self._reading,
+            self._read_handler,
             linger_ms=linger_ms,
             pause_ms=pause_ms,
             ahead_max=ahead_max,
         )
         self._activation = Activation(
-            driver, controller, self._writing, self._reading, self._images
+            driver, controller, self._write_handler, self._read_handler, self._images
         )
 
     @property
@@ -99,37 +99,37 @@ class MetadataApplication:
         """Values for a scrape."""
         image, driver, host = self.controller.image, self._driver, self._driver.host
         return {
-            **image_numbers(image, self._standby.tally),
-            **applied_numbers(
+            **image_gauges(image, self._standby.tally),
+            **applied_offset_gauges(
                 image.position,
                 driver.high_watermark,
-                driver.core.told_high_watermark,
+                driver.core.known_high_watermark,
                 wall_ms=host.wall_ms(),
-                silence_ms=driver.core.hearing.silence_ms(host.monotonic_ms()),
+                silence_ms=driver.core.last_contact.silence_ms(host.monotonic_ms()),
             ),
             **self._snapshotter.metrics(),
-            **self._writing.metrics(),
+            **self._write_handler.metrics(),
             "active_controller": float(self.controller.is_active),
             "replay_duration_seconds": self._standby.log_replay.durations,
         }
 
     def set_space(self, *, is_enough: bool) -> None:
         """Note whether the disk has free space for a leader's appends."""
-        self._fitness.set_space(is_enough=is_enough)
+        self._leader_readiness.set_space(is_enough=is_enough)
 
     # --- called by the driver ---------------------------------------------------------------------
 
-    def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None:
+    def on_appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None:
         """Count the offsets that control records take."""
         self._activation.appended(effect, timestamp_ms)
 
-    def progressed(self, progress: api.PublishProgress) -> None:
+    def on_progress(self, progress: api.PublishProgress) -> None:
         """Step down, commit, replay or become active, as the progress requires."""
         self._progress = progress
-        self._activation.leads_no_more(progress)
-        self.advance()
+        self._activation.step_down_if_superseded(progress)
+        self.on_log_changed()
 
-    def advance(self) -> None:
+    def on_log_changed(self) -> None:
         """Commit if active, otherwise continue the replay."""
         progress = self._progress
         if progress is None or progress.high_watermark is None:
@@ -138,40 +138,40 @@ class MetadataApplication:
             self._activation.commit(progress.high_watermark)
             self._consider_snapshot()
         else:
-            self._standby.go_on()
+            self._standby.replay_committed()
 
     def _caught_up(self, progress: api.PublishProgress) -> None:
         if self._activation.is_due(progress):
-            self._standby.log_replay.drop()
+            self._standby.log_replay.discard_partial_batch()
             self._activation.begin(progress.epoch)
         self._consider_snapshot()
 
     def flushed(self) -> None:
         """Propose what accumulated during the flush, if the flush committed the last batch."""
-        self._writing.proposer.consider()
+        self._write_handler.proposer.propose_if_due()
         self._consider_snapshot()
 
     def drain(self) -> None:
         """Propose all accumulated decisions now."""
-        self._writing.proposer.drain()
+        self._write_handler.proposer.drain()
 
-    def answered(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
+    def on_response(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
         """Take the core's response to a proposal or to a linearizable read."""
         if isinstance(response, ReadResponse):
-            self._reading.answered(token, response)
+            self._read_handler.answered(token, response)
         elif (size_bytes := self._activation.proposed(token, response)) is not None:
-            self._snapshotter.note(size_bytes)
+            self._snapshotter.on_committed(size_bytes)
         else:
             # This response may be the last thing that delayed the next activation.
-            self.advance()
+            self.on_log_changed()
 
-    def disk_hangs(self) -> None:
+    def on_disk_stalled(self) -> None:
         """Refuse requests: the core cannot report the leader or commits.
 
         See rule `disk_call_deadline`.
         """
-        self._activation.give_up()
-        self._reading.refuse_all()
+        self._activation.deactivate_if_active()
+        self._read_handler.reject_all()
 
     # --- requests of clients ----------------------------------------------------------------------
 
@@ -179,11 +179,11 @@ class MetadataApplication:
         self, requests: Sequence[WriteRequest], caller: Caller
     ) -> list[asyncio.Future[WriteReply]]:
         """Decide on requests in their order; each future gives a reply or ControllerApiError."""
-        return self._writing.write(requests, caller)
+        return self._write_handler.write(requests, caller)
 
     def write(self, request: WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
         """Decide on a request; the future gives its reply or ControllerApiError."""
-        (reply,) = self._writing.write((request,), caller)
+        (reply,) = self._write_handler.write((request,), caller)
         return reply
 
     async def read(
@@ -196,8 +196,8 @@ class MetadataApplication:
         timeout_ms: int,
         even_if_behind: bool = False,
     ) -> ReadReply:
-        """Answer from the committed image. Raises ControllerApiError (see `Reading.read`)."""
-        return await self._reading.read(
+        """Answer from the committed image. Raises ControllerApiError (see `ReadHandler.read`)."""
+        return await self._read_handler.read(
             request,
             caller,
             min_offset=min_offset,
@@ -214,17 +214,17 @@ class MetadataApplication:
         A leader that waited for another quorum to end becomes active.
         """
         if not self.controller.is_active:
-            self.advance()
-        self._snapshotter.recheck(self._consider_snapshot)
+            self.on_log_changed()
+        self._snapshotter.reverify(self._consider_snapshot)
         self._consider_snapshot()
 
     def _consider_snapshot(self) -> None:
         if self.is_loaded and not self.controller.is_in_transaction:
-            self._snapshotter.consider(self.controller.image)
+            self._snapshotter.maybe_snapshot(self.controller.image)
 
     def check_snapshot(self, effect: api.CheckSnapshot) -> None:
         """Verify a snapshot that a peer wants to fetch; a corrupt one may need a successor."""
-        self._snapshotter.check(effect, self._consider_snapshot)
+        self._snapshotter.verify(effect, self._consider_snapshot)
 
     async def save(self) -> SnapshotInfo | None:
         """Write a snapshot of the image after the core has ended; None without a complete image."""
@@ -232,18 +232,18 @@ class MetadataApplication:
             return None
         return await self._snapshotter.save(self.controller.image)
 
-    async def pause(self) -> None:
+    async def suspend_storage_access(self) -> None:
         """Stop work on the storage: a fetched snapshot is about to replace the log."""
         await self._standby.pause()
 
-    def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None:
+    def resume_storage_access(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None:
         """Continue from the installed snapshot, or with the existing log."""
         self._standby.resume(installed)
 
     async def close(self) -> None:
         """End the background work."""
         await self._snapshotter.end_checks()
-        await self.pause()
+        await self.suspend_storage_access()
         await self._images.close()
-        self._reading.close()
-        self._activation.give_up()
+        self._read_handler.close()
+        self._activation.deactivate_if_active()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.request_types import RECORDS_MAX
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES, encode_batch
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from quorate.controller.decision import Decision
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _RECORD_OVERHEAD_BYTES: Final = 24
 
 
-@value
+@value_type
 class CutBatch:
     """One encoded batch and the offsets that its decisions assumed."""
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.errors import RefusedError
 from quorate.records.errors import ErrorCode
-from quorate.rpc.time_slicer import Pace
-from quorate.server.metadata.decision_queue import DecisionQueue, Undecided
+from quorate.rpc.time_slicer import TimeSlicer
+from quorate.server.metadata.decision_queue import DecisionQueue, QueuedRequest
 from quorate.telemetry.histograms import Histogram
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Nearly every request is decided in the event-loop iteration in which it came, with those that came
 # in the same one.
-AT_ONCE_S: Final = 0.004
+INLINE_BUDGET_S: Final = 0.004
 # All writers wait for the decision in progress, so it may have half of the time.
 DECIDING_SHARE: Final = 0.5
 # A commit takes several event-loop iterations, each of which may wait for a slice.
@@ -42,7 +42,7 @@ SLICE_S: Final = 0.002
 AHEAD_MAX: Final = 4_096
 # Seconds: from a change of one setting to thousands of topics in one request.
 DECISION_BOUNDS_S: Final = (
-    *(0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, AT_ONCE_S),
+    *(0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, INLINE_BUDGET_S),
     *(0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
 )
 _TOO_MANY: Final = "Too many requests of this client, or of all, wait for a decision; try again."
@@ -52,13 +52,13 @@ _TOO_MANY: Final = "Too many requests of this client, or of all, wait for a deci
 class _UnderWay:
     """The request whose decision is in progress, since when, and the CPU time it has used."""
 
-    asked: Undecided
+    asked: QueuedRequest
     slices: Slices[Decision]
     begun_s: float
     used_s: float = 0.0
 
 
-class Deciding:
+class DecisionExecutor:
     """The requests of one leader, and the decision in progress."""
 
     def __init__(
@@ -67,8 +67,8 @@ class Deciding:
         host: Host,
         *,
         decides: Callable[[], bool],
-        decided: Callable[[Undecided, Decision], None],
-        failed: Callable[[Undecided, Exception], None],
+        decided: Callable[[QueuedRequest, Decision], None],
+        failed: Callable[[QueuedRequest, Exception], None],
         rested: Callable[[], None],
         broke: Callable[[Exception], None],
         ahead_max: int,
@@ -83,11 +83,11 @@ class Deciding:
         self._decides = decides
         self._decided = decided
         self._failed = failed
-        self._rested = rested
-        self._broke = broke
+        self._on_idle = rested
+        self._on_fatal_error = broke
         self._ahead_max = ahead_max
         # Requests of this event-loop iteration, of one client.
-        self._at_once: deque[Undecided] = deque()
+        self._at_once: deque[QueuedRequest] = deque()
         self.queue = DecisionQueue()
         # While the task exists, every new request is queued.
         self._task: asyncio.Task[None] | None = None
@@ -110,7 +110,7 @@ class Deciding:
         end, committed = self._end, self._committed
         return end is not None and committed is not None and end - committed >= self._ahead_max
 
-    def take(self, asked: Sequence[Undecided]) -> None:
+    def enqueue(self, asked: Sequence[QueuedRequest]) -> None:
         """Decide on requests in order: now, unless a decision takes long or is in progress."""
         self.asked += len(asked)
         self._at_once.extend(asked)
@@ -128,7 +128,7 @@ class Deciding:
         """Decide as many requests as fit into the time of one; the rest waits."""
         waiting, cpu_s = self._at_once, self._host.cpu_s
         now_s, now_ms, begun_s = self._host.work_s(), self._host.monotonic_ms(), cpu_s()
-        until_s, is_over = begun_s + AT_ONCE_S, False
+        until_s, is_over = begun_s + INLINE_BUDGET_S, False
         # If the controller loses leadership during this, `stop` empties the deque.
         while waiting and not is_over and not self._is_far_ahead:
             client = waiting[0]
@@ -154,7 +154,7 @@ class Deciding:
         if not self._is_far_ahead:
             self._has_room.set()
 
-    def stop(self) -> tuple[Undecided, ...]:
+    def stop(self) -> tuple[QueuedRequest, ...]:
         """Stop after loss of leadership; return the requests that will not be decided."""
         if self._task is not None:
             self._task.cancel()
@@ -169,9 +169,9 @@ class Deciding:
     def _over(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
-            self._broke(error)
+            self._on_fatal_error(error)
 
-    def _begin(self, asked: Undecided, now_s: float, now_ms: Millis) -> _UnderWay:
+    def _begin(self, asked: QueuedRequest, now_s: float, now_ms: Millis) -> _UnderWay:
         slices = self._controller.decide_in_slices(asked.request, asked.caller, now_ms)
         self._under_way = begun = _UnderWay(asked, slices, now_s)
         return begun
@@ -192,12 +192,12 @@ class Deciding:
 
     async def _go_on(self) -> None:
         # The task yields instead of sleeping: even a short sleep is long on a busy machine.
-        pace = Pace(DECIDING_SHARE, slice_s=SLICE_S, steps_aside=True, clock=self._host.cpu_s)
+        pace = TimeSlicer(DECIDING_SHARE, slice_s=SLICE_S, steps_aside=True, clock=self._host.cpu_s)
         await asyncio.sleep(0)
         while self._decides():
             begun = self._under_way
             if begun is None:
-                self._rested()
+                self._on_idle()
                 if not self._decides():
                     return
                 if self._is_far_ahead:
@@ -213,7 +213,7 @@ class Deciding:
             begun.used_s += self._host.cpu_s() - before_s
             if self._under_way is None:
                 self.queue.charge(begun.asked, begun.used_s)
-            await pace.breathe()
+            await pace.yield_if_due()
 
     def _begin_next(self) -> _UnderWay | None:
         asked = self.queue.take()

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.h2.start_time_fair_queue import Turns
-from quorate.records.value_types import value
+from quorate.h2.start_time_fair_queue import StartTimeFairQueue
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     import asyncio
@@ -36,8 +36,8 @@ _EMPTY_MAX: Final = 1024
 _Key: TypeAlias = "tuple[str, bool]"
 
 
-@value
-class Undecided:
+@value_type
+class QueuedRequest:
     """A request that waits for its decision, with its caller and arrival time (host's clock).
 
     For a heartbeat, `sender` is the broker that proves to be alive by sending it.
@@ -57,7 +57,7 @@ class _Lane:
 
     def __init__(self, key: _Key) -> None:
         self.key = key
-        self.asked: OrderedDict[asyncio.Future[WriteReply], Undecided] = OrderedDict()
+        self.asked: OrderedDict[asyncio.Future[WriteReply], QueuedRequest] = OrderedDict()
         # Whether the lane is among those that take turns.
         self.is_waiting = False
         self.used_s = 0.0
@@ -70,7 +70,7 @@ class DecisionQueue:
     """
 
     def __init__(self) -> None:
-        self._turns: Turns[_Lane] = Turns()
+        self._start_time_fair_queue: StartTimeFairQueue[_Lane] = StartTimeFairQueue()
         # Lanes that take turns, and how many of them are empty because their callers gave up.
         self._lanes: dict[_Key, _Lane] = {}
         self._empty = 0
@@ -89,7 +89,7 @@ class DecisionQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, asked: Undecided) -> bool:
+    def add(self, asked: QueuedRequest) -> bool:
         """Queue a request; False if the queue or the client's share of it is full."""
         lane = self._lane_of(asked)
         if len(self._waiting) >= WAITING_MAX or len(lane.asked) >= CLIENT_WAITING_MAX:
@@ -105,10 +105,10 @@ class DecisionQueue:
             lane.is_waiting = True
             self._resting.pop(lane.key, None)
             self._lanes[lane.key] = lane
-            self._turns.add(lane)
+            self._start_time_fair_queue.add(lane)
         return True
 
-    def _lane_of(self, asked: Undecided) -> _Lane:
+    def _lane_of(self, asked: QueuedRequest) -> _Lane:
         key = asked.caller.client, asked.sender is not None
         return self._lanes.get(key) or self._resting.get(key) or _Lane(key)
 
@@ -122,7 +122,7 @@ class DecisionQueue:
                 if self._empty > max(_EMPTY_MAX, len(self._lanes) // 2):
                     self._drop_empty()
 
-    def _leaves(self, asked: Undecided) -> None:
+    def _leaves(self, asked: QueuedRequest) -> None:
         sender = asked.sender
         if sender is not None:
             self._senders[sender] -= 1
@@ -131,25 +131,25 @@ class DecisionQueue:
 
     def _drop_empty(self) -> None:
         lanes, self._lanes, self._empty = self._lanes, {}, 0
-        self._turns.clear()
+        self._start_time_fair_queue.clear()
         for lane in lanes.values():
             if lane.asked:
                 self._lanes[lane.key] = lane
-                self._turns.add(lane)
+                self._start_time_fair_queue.add(lane)
             else:
                 lane.is_waiting = False
                 self._rest(lane)
 
-    def take(self) -> Undecided | None:
+    def take(self) -> QueuedRequest | None:
         """Remove and return the next request; None if none waits."""
-        while self._turns:
-            lane = self._turns.first()
-            self._turns.take(lane)
+        while self._start_time_fair_queue:
+            lane = self._start_time_fair_queue.first()
+            self._start_time_fair_queue.take(lane)
             if not lane.asked:
                 self._empty -= 1
             asked = self._first_of(lane)
             if lane.asked:
-                self._turns.add(lane)
+                self._start_time_fair_queue.add(lane)
             else:
                 lane.is_waiting = False
                 del self._lanes[lane.key]
@@ -158,7 +158,7 @@ class DecisionQueue:
                 return asked
         return None
 
-    def _first_of(self, lane: _Lane) -> Undecided | None:
+    def _first_of(self, lane: _Lane) -> QueuedRequest | None:
         while lane.asked:
             future, asked = lane.asked.popitem(last=False)
             del self._waiting[future]
@@ -169,14 +169,14 @@ class DecisionQueue:
                 return asked
         return None
 
-    def charge(self, asked: Undecided, seconds: float) -> None:
+    def charge(self, asked: QueuedRequest, seconds: float) -> None:
         """Charge the time that a decision took to its client."""
         lane = self._lane_of(asked)
-        self._turns.charge(lane, seconds, _DEBT_MAX_S)
+        self._start_time_fair_queue.charge(lane, seconds, _DEBT_MAX_S)
         if not lane.is_waiting:
             self._rest(lane)
 
-    def clear(self) -> tuple[Undecided, ...]:
+    def clear(self) -> tuple[QueuedRequest, ...]:
         """Remove and return all waiting requests, those of each client in order."""
         left = tuple([asked for lane in self._lanes.values() for asked in lane.asked.values()])
         self._lanes.clear()
@@ -184,13 +184,13 @@ class DecisionQueue:
         self._empty = 0
         self._waiting.clear()
         self._senders.clear()
-        self._turns = Turns()
+        self._start_time_fair_queue = StartTimeFairQueue()
         return left
 
     def _rest(self, lane: _Lane) -> None:
         """Remember a client without waiting requests, as long as its used time still matters."""
         self._resting.pop(lane.key, None)
-        if lane.used_s > self._turns.now_s:
+        if lane.used_s > self._start_time_fair_queue.now_s:
             self._resting[lane.key] = lane
             while len(self._resting) > _REMEMBERED_MAX:
                 self._resting.popitem(last=False)

@@ -45,7 +45,7 @@ def outcome_unknown(info: LeaderInfo) -> ControllerApiError:
     )
 
 
-def refuse(future: asyncio.Future[WriteReply], error: ControllerApiError) -> None:
+def fail_request(future: asyncio.Future[WriteReply], error: ControllerApiError) -> None:
     """Answer with an error, unless the caller has stopped waiting."""
     if not future.done():
         future.set_exception(error)
@@ -61,7 +61,7 @@ Refused: TypeAlias = "asyncio.Future[WriteReply]"
 _Held: TypeAlias = "tuple[Offset, WriteReply, asyncio.Future[WriteReply]]"
 
 
-class HeldReplies:
+class DeferredReplies:
     """Deferred replies in the order of their decisions, and so of their offsets."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class HeldReplies:
     def __len__(self) -> int:
         return len(self._held)
 
-    def hold(
+    def defer(
         self, end_offset: Offset, reply: WriteReply, future: asyncio.Future[WriteReply]
     ) -> None:
         """Defer a reply until everything below `end_offset` is committed."""
@@ -126,12 +126,12 @@ class Refusals:
                 if is_sent
                 else not_controller(info, "this controller stopped leading")
             )
-            refuse(futures.popleft(), error)
+            fail_request(futures.popleft(), error)
             places -= 1
         self._handle = asyncio.get_running_loop().call_soon(self._go_on) if self._left else None
 
 
-class OffsetWaits:
+class OffsetWaiters:
     """Callers that wait until everything below an offset is part of the image."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 READY_LAG_MAX: Final = 10_000
 
 
-class Fitness:
+class LeaderReadiness:
     """Reports readiness to lead to the core whenever it changes."""
 
     def __init__(self, tell: Callable[[api.StateMachineProgress], None]) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.image import LogPosition
-from quorate.controller.record_runs import items_in
+from quorate.controller.record_runs import batch_items
 from quorate.raft.messages import LogRange
 from quorate.records.batch import read_header
 from quorate.records.ids import Epoch, Offset
@@ -45,7 +45,7 @@ class LogReplay:
         note: Callable[[int], None],
         wake: Callable[[], None],
     ) -> None:
-        """`note` takes the number of bytes replayed; `wake` is called when `go_on` can continue.
+        """`note` takes the bytes replayed; `wake` is called when `replay_slice` can continue.
 
         A batch that is not in memory is read in a thread, so a stalled disk blocks only the replay.
         """
@@ -64,14 +64,14 @@ class LogReplay:
         read = self._read
         return read is not None and (not read.done() or read.cancelled())
 
-    def drop(self) -> None:
+    def discard_partial_batch(self) -> None:
         """Drop the batch in progress; the next slice begins at the controller's end offset."""
         self._under_way = None
         if self._read is not None:
             self._read.cancel()
             self._read = None
 
-    def go_on(self, high_watermark: Offset) -> None:
+    def replay_slice(self, high_watermark: Offset) -> None:
         """Replay one slice of the committed log. Raises StorageError, ReplayError."""
         host = self._driver.host
         if self._under_way is None:
@@ -116,7 +116,7 @@ class LogReplay:
             header = read_header(data, position)
             epoch, end = Epoch(header.epoch), Offset(header.last_offset + 1)
             yield from self._controller.replay_in_slices(
-                () if header.is_control else items_in(data, position, header),
+                () if header.is_control else batch_items(data, position, header),
                 base_offset=Offset(header.base_offset),
                 position=LogPosition(end, epoch, header.max_timestamp_ms),
             )

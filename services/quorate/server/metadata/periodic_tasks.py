@@ -38,7 +38,7 @@ AGAIN_LONGEST_MS: Final = 10_000
 log = logging.getLogger(__name__)
 
 
-class Expiry:
+class PeriodicTasks:
     """The timer of everything that is due without a request."""
 
     def __init__(
@@ -107,7 +107,7 @@ class Expiry:
         """Measure for how long the loop was blocked; return the time of the host."""
         now_ms = self._driver.host.monotonic_ms()
         if self._clock.look(now_ms) and self._may_decide:
-            self._controller.renew(now_ms)
+            self._controller.reset_timers(now_ms)
         return now_ms
 
     def catch_up(self) -> None:
@@ -143,7 +143,7 @@ class Expiry:
     @property
     def _may_decide(self) -> bool:
         driver = self._driver
-        return self._controller.is_active and driver.ending is None and not driver.is_stopping
+        return self._controller.is_active and driver.exit_reason is None and not driver.is_stopping
 
     def _expire(self) -> None:
         self._is_held_up = False

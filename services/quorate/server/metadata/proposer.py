@@ -56,11 +56,11 @@ class Proposer:
         return self._accumulator.base_offset
 
     @property
-    def is_awaited(self) -> bool:
+    def has_stale_proposals(self) -> bool:
         """True if the core has yet to respond to a batch of an earlier leadership."""
         return bool(self._left_behind)
 
-    def gather(self, decision: Decision) -> None:
+    def add(self, decision: Decision) -> None:
         """Accumulate the records of a decision that follows directly on the last one."""
         if not self._accumulator.add(decision):
             self.drain()
@@ -68,7 +68,7 @@ class Proposer:
             assert is_taken, "a batch that is empty takes any decision"
         self._gathered += 1
 
-    def consider(self) -> None:
+    def propose_if_due(self) -> None:
         """Propose the accumulated decisions as soon as a batch should be cut."""
         if self._accumulator.base_offset is None or self._cut_handle is not None:
             return
@@ -92,17 +92,17 @@ class Proposer:
         has_open = high_watermark is None or high_watermark < self._driver.store.log.end.offset
         if has_open or self._sent:
             return False
-        patience_s = self._driver.access.flushing.patience_s
+        patience_s = self._driver.access.flushing.max_wait_s
         if patience_s <= 0.0:
             return True
         if self._patience is None:
-            # The end of the flush mostly comes first, and also calls `consider`.
+            # The end of the flush mostly comes first, and also calls `propose_if_due`.
             self._patience = self._loop.call_later(patience_s, self._lose_patience)
         return False
 
     def _lose_patience(self) -> None:
         self._patience = None
-        self.consider()
+        self.propose_if_due()
 
     def _cut_due(self) -> None:
         if not self._linger_s and self._awaits_more():

@@ -18,7 +18,7 @@ from quorate.raft.messages import ReadResponse
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
 from quorate.rpc.time_slicer import serving_pace
-from quorate.server.metadata.deferred_replies import OffsetWaits, not_controller
+from quorate.server.metadata.deferred_replies import OffsetWaiters, not_controller
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ _BEHIND: Final = (
 )
 
 
-class Reading:
+class ReadHandler:
     """Reads that wait for an image or for the confirmation of a majority; all on the event loop."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Reading:
         self._leader = leader
         self._controller = controller
         self._is_loaded = is_loaded
-        self._arrivals = OffsetWaits()
+        self._arrivals = OffsetWaiters()
         self._confirmations: dict[ReplyToken, asyncio.Future[ReadResponse]] = {}
         self._has_been_up_to_date = False
 
@@ -101,7 +101,7 @@ class Reading:
         image = self._controller.image
         try:
             pace = serving_pace(self._driver.host.cpu_s)
-            return await pace.finish(self._controller.answer_in_slices(request, caller))
+            return await pace.run(self._controller.answer_in_slices(request, caller))
         except RefusedError as refused:
             raise ControllerApiError(refused.error, refused.message) from refused
         finally:
@@ -113,13 +113,13 @@ class Reading:
         Later it may lag again; clients see by how much from the offset in each reply.
         """
         if not self._has_been_up_to_date:
-            told = self._driver.core.told_high_watermark
+            told = self._driver.core.known_high_watermark
             self._has_been_up_to_date = (
                 told is not None and self._is_loaded() and self._controller.end_offset >= told
             )
         return self._has_been_up_to_date
 
-    def reached(self) -> None:
+    def on_image_advanced(self) -> None:
         """Complete the waits that the new image satisfies."""
         self._arrivals.reached(self._controller.image.position.end_offset)
 
@@ -131,7 +131,7 @@ class Reading:
             response = await future
         finally:
             if self._confirmations.pop(token, None) is not None:
-                self._driver.deliver(api.CallerGone(token))
+                self._driver.deliver(api.CallerDisconnected(token))
         if response.offset is None:
             raise not_controller(response.leader, "only the leader answers a current read")
         return response.offset
@@ -140,14 +140,14 @@ class Reading:
         """Ask whether this controller leads, and for the offset of a linearizable read."""
         token = self._driver.next_token()
         future: asyncio.Future[ReadResponse] = asyncio.get_running_loop().create_future()
-        if self._driver.is_standing:
+        if self._driver.is_disk_stalled:
             future.set_result(self._refusal())
             return token, future
         self._confirmations[token] = future
         self._driver.deliver(api.ReadRequested(token))
         return token, future
 
-    def forget(self, token: ReplyToken) -> None:
+    def cancel(self, token: ReplyToken) -> None:
         """Drop a confirmation whose caller has stopped waiting."""
         self._confirmations.pop(token, None)
 
@@ -157,7 +157,7 @@ class Reading:
         if future is not None and not future.done():
             future.set_result(response)
 
-    def refuse_all(self) -> None:
+    def reject_all(self) -> None:
         """Reject all pending confirmations: the core is blocked and cannot report the leader."""
         for future in tuple(self._confirmations.values()):
             if not future.done():

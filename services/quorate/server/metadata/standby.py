@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.controller.controller import Controller
-    from quorate.controller.partitions.partition import PartitionTally
+    from quorate.controller.partitions.partition import PartitionCounts
     from quorate.records.ids import OffsetAndEpoch
     from quorate.server.driver.raft_driver import RaftDriver
-    from quorate.server.memory.superseded_images import ReplacedImages
-    from quorate.server.metadata.leader_readiness import Fitness
+    from quorate.server.memory.superseded_images import SupersededImages
+    from quorate.server.metadata.leader_readiness import LeaderReadiness
     from quorate.server.snapshots.snapshotter import Snapshotter
 
 
-class StandingBy:
+class Standby:
     """The standby side of one controller: its image follows the committed log."""
 
     def __init__(
@@ -32,8 +32,8 @@ class StandingBy:
         driver: RaftDriver,
         controller: Controller,
         snapshotter: Snapshotter,
-        images: ReplacedImages,
-        fitness: Fitness,
+        images: SupersededImages,
+        leader_readiness: LeaderReadiness,
         *,
         progress: Callable[[], api.PublishProgress | None],
         advance: Callable[[], None],
@@ -49,18 +49,18 @@ class StandingBy:
         self._controller = controller
         self._snapshotter = snapshotter
         self._images = images
-        self._fitness = fitness
+        self._leader_readiness = leader_readiness
         self._progress = progress
         self._advance = advance
         self._moved = moved
         self._caught_up = caught_up
         self._loop = asyncio.get_running_loop()
-        self.log_replay = LogReplay(driver, controller, snapshotter.note, advance)
+        self.log_replay = LogReplay(driver, controller, snapshotter.on_committed, advance)
         self._handle: asyncio.Handle | None = None
         self._loading: asyncio.Task[None] | None = None
         self._is_paused = True
         # The partition tally when the image had caught up; None until then.
-        self.tally: PartitionTally | None = None
+        self.tally: PartitionCounts | None = None
         self._recovered_end = 0
 
     @property
@@ -79,7 +79,7 @@ class StandingBy:
 
     # --- replay -----------------------------------------------------------------------------------
 
-    def go_on(self) -> None:
+    def replay_committed(self) -> None:
         """Schedule the replay of what is committed by now, unless it is scheduled already.
 
         The report of a commit mostly comes with records that the leader waits for. Those are
@@ -101,20 +101,20 @@ class StandingBy:
         if progress is None or progress.high_watermark is None or not self.is_loaded:
             return
         driver, controller, image = self._driver, self._controller, self._controller.image
-        if controller.is_active or driver.ending is not None or driver.has_log_alone:
+        if controller.is_active or driver.exit_reason is not None or driver.has_exclusive_log:
             return
         try:
-            self.log_replay.go_on(progress.high_watermark)
+            self.log_replay.replay_slice(progress.high_watermark)
         except StorageError as error:
-            driver.damaged(str(error))
+            driver.on_damage(str(error))
             return
         except Exception as error:
             driver.fail(error)
             return
         end = controller.end_offset
-        self._images.moved_on_from(image)
+        self._images.on_successor(image)
         self._moved()
-        self._fitness.set_lag(progress.high_watermark - end)
+        self._leader_readiness.set_lag(progress.high_watermark - end)
         if end >= progress.high_watermark:
             if self.tally is None and end >= self._history_end():
                 self.tally = controller.image.topics.tally
@@ -128,7 +128,7 @@ class StandingBy:
         It is the end of the recovered log, or a higher high watermark that a leader reported.
         """
         recovered = min(self._recovered_end, self._driver.store.log.end.offset)
-        return max(recovered, self._driver.core.told_high_watermark or 0)
+        return max(recovered, self._driver.core.known_high_watermark or 0)
 
     # --- snapshots --------------------------------------------------------------------------------
 
@@ -137,31 +137,31 @@ class StandingBy:
 
         See rule `unready_voter_waits`.
         """
-        self._fitness.set_caught_up(has_caught_up=False)
-        self.log_replay.drop()
+        self._leader_readiness.set_caught_up(has_caught_up=False)
+        self.log_replay.discard_partial_batch()
         self._loading = self._loop.create_task(self._load(snapshot_id))
 
     async def _load(self, snapshot_id: OffsetAndEpoch) -> None:
         try:
             image = await self._snapshotter.load(snapshot_id)
         except StorageError as error:
-            self._driver.damaged(str(error))
+            self._driver.on_damage(str(error))
             return
         except Exception as error:
             self._driver.fail(error)
             return
         self._loading = None
-        self._images.gave_up(self._controller.image)
+        self._images.on_discarded(self._controller.image)
         self._controller.load(image)
         self.tally = None
         self._moved()
-        self._fitness.set_caught_up(has_caught_up=True)
+        self._leader_readiness.set_caught_up(has_caught_up=True)
         self._advance()
 
     async def pause(self) -> None:
         """Stop work on the storage: a fetched snapshot is about to replace the log."""
         self._is_paused = True
-        self.log_replay.drop()
+        self.log_replay.discard_partial_batch()
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.wait([self._loading])

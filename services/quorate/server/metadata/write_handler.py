@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from quorate.api.handlers import ControllerApiError
 from quorate.controller.errors import RefusedError
 from quorate.records.errors import ErrorCode
-from quorate.server.metadata.decision_executor import Deciding
-from quorate.server.metadata.decision_queue import Undecided
+from quorate.server.metadata.decision_executor import DecisionExecutor
+from quorate.server.metadata.decision_queue import QueuedRequest
 from quorate.server.metadata.deferred_replies import (
-    HeldReplies,
+    DeferredReplies,
     Refusals,
+    fail_request,
     leader_to_ask,
     not_controller,
-    refuse,
 )
-from quorate.server.metadata.periodic_tasks import Expiry
+from quorate.server.metadata.periodic_tasks import PeriodicTasks
 from quorate.server.metadata.proposer import Proposer
 from quorate.telemetry import tracing
 
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch, Offset
     from quorate.server.driver.raft_driver import RaftDriver
     from quorate.server.metadata.batch_accumulator import CutBatch
-    from quorate.server.metadata.read_handler import Reading
+    from quorate.server.metadata.read_handler import ReadHandler
     from quorate.server.tracing.write_spans import WriteSpans
     from quorate.telemetry.metrics import Value
 
 log = logging.getLogger(__name__)
 
 
-class Writing:
+class WriteHandler:
     """The writes of one controller while it is active, periodic decisions included."""
 
     def __init__(
         self,
         driver: RaftDriver,
         controller: Controller,
-        reading: Reading,
+        read_handler: ReadHandler,
         *,
         linger_ms: int,
         pause_ms: int,
@@ -55,42 +55,42 @@ class Writing:
     ) -> None:
         self._driver = driver
         self._controller = controller
-        self._reading = reading
+        self._read_handler = read_handler
         self._loop = asyncio.get_running_loop()
-        self.proposer = Proposer(driver, linger_ms=linger_ms, on_cut=controller.cut)
-        self.held = HeldReplies()
+        self.proposer = Proposer(driver, linger_ms=linger_ms, on_cut=controller.end_batch)
+        self.held = DeferredReplies()
         self._refusals = Refusals()
-        self.deciding = Deciding(
+        self.decision_executor = DecisionExecutor(
             controller,
             driver.host,
-            decides=lambda: self.decides,
+            decides=lambda: self.accepts_writes,
             decided=self._decided,
             failed=self._undecided,
-            rested=lambda: self.expiry.catch_up(),
+            rested=lambda: self.periodic_tasks.catch_up(),
             broke=driver.fail,
             ahead_max=ahead_max,
         )
-        self.expiry = Expiry(
-            driver, controller, self.deciding.queue, self.accept, pause_ms=pause_ms
+        self.periodic_tasks = PeriodicTasks(
+            driver, controller, self.decision_executor.queue, self.accept, pause_ms=pause_ms
         )
         self._spans = _make_spans(driver)
         self._errors = 0
 
     @property
-    def decides(self) -> bool:
+    def accepts_writes(self) -> bool:
         """True if this controller accepts writes now."""
         driver = self._driver
-        return self._controller.is_active and driver.ending is None and not driver.is_stopping
+        return self._controller.is_active and driver.exit_reason is None and not driver.is_stopping
 
     def metrics(self) -> Mapping[str, Value]:
         """Values for a scrape."""
-        deciding = self.deciding
+        deciding = self.decision_executor
         return {
             "event_queue_size": deciding.queue_size,
             "event_queue_operations_started_total": deciding.asked,
             "event_queue_processing_time_seconds": deciding.durations,
             "event_queue_time_seconds": deciding.waits,
-            "metadata_errors_total": self._errors + self.expiry.errors,
+            "metadata_errors_total": self._errors + self.periodic_tasks.errors,
             **self._controller.counted,
         }
 
@@ -105,27 +105,27 @@ class Writing:
         """
         make = self._loop.create_future
         futures: list[asyncio.Future[WriteReply]] = [make() for _ in requests]
-        if not self.decides:
+        if not self.accepts_writes:
             info = leader_to_ask(self._driver)
             second_quorum = self._driver.core.replica.second_quorum.remark()
             why = second_quorum or "this controller is not active"
             for future in futures:
-                refuse(future, not_controller(info, why))
+                fail_request(future, not_controller(info, why))
             return futures
         if self._spans is not None:
             for future in futures:
                 self._spans.asked(future)
         # After a pause, sessions restart before a request is decided by them.
-        now_ms, now_s = self.expiry.look(), self._driver.host.work_s()
+        now_ms, now_s = self.periodic_tasks.look(), self._driver.host.work_s()
         hear = self._controller.hear
         asked = [
-            Undecided(each, caller, future, now_s, sender=hear(each, caller, now_ms))
+            QueuedRequest(each, caller, future, now_s, sender=hear(each, caller, now_ms))
             for each, future in zip(requests, futures, strict=True)
         ]
-        self.deciding.take(asked)
+        self.decision_executor.enqueue(asked)
         return futures
 
-    def _decided(self, asked: Undecided, decision: Decision) -> None:
+    def _decided(self, asked: QueuedRequest, decision: Decision) -> None:
         if self._spans is not None:
             self._spans.decided(asked, decision)
         reply, future = decision.reply, asked.future
@@ -136,22 +136,22 @@ class Writing:
         elif reply is not None and not future.done():
             future.set_result(reply)
         if decision.changes_soft:
-            self.expiry.arm()
+            self.periodic_tasks.arm()
 
-    def _undecided(self, asked: Undecided, error: Exception) -> None:
+    def _undecided(self, asked: QueuedRequest, error: Exception) -> None:
         """Reject the request, or report its failed decision; nothing was counted as appended.
 
         A defect therefore ends this request only (rule `input_bounds`).
         """
         if isinstance(error, RefusedError):
-            refuse(asked.future, ControllerApiError(error.error, error.message))
+            fail_request(asked.future, ControllerApiError(error.error, error.message))
             return
         self._errors += 1
         kind = type(asked.request).__name__
         about = {"repeats": (kind, type(error))}
         log.error("no decision on %s", kind, exc_info=error, extra=about)
         message = f"the controller could not decide on this {kind}: {type(error).__name__}"
-        refuse(asked.future, ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message))
+        fail_request(asked.future, ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message))
 
     def _is_settled(self, decision: Decision) -> bool:
         """True if all that the decision rests on is committed; no later commit confirms it."""
@@ -165,18 +165,18 @@ class Writing:
         a leader that was cut off may not know it any more. The reply to a heartbeat reports nothing
         of that kind.
         """
-        token, read = self._reading.begin()
+        token, read = self._read_handler.begin()
 
         def confirmed(read: asyncio.Future[ReadResponse]) -> None:
-            self._reading.forget(token)
+            self._read_handler.cancel(token)
             if future.done():
                 return
             if read.cancelled():
                 info = leader_to_ask(self._driver)
-                refuse(future, not_controller(info, "this controller stopped"))
+                fail_request(future, not_controller(info, "this controller stopped"))
             elif (response := read.result()).offset is None:
                 message = "this controller may not lead any more"
-                refuse(future, not_controller(response.leader, message))
+                fail_request(future, not_controller(response.leader, message))
             else:
                 future.set_result(reply)
 
@@ -187,10 +187,10 @@ class Writing:
     def accept(self, decision: Decision, future: asyncio.Future[WriteReply] | None = None) -> None:
         """Accumulate a decision for the next batch, and complete `future` when it is committed."""
         if decision.values:
-            self.proposer.gather(decision)
+            self.proposer.add(decision)
         if future is not None and decision.reply is not None:
-            self.held.hold(decision.end_offset, decision.reply, future)
-        self.proposer.consider()
+            self.held.defer(decision.end_offset, decision.reply, future)
+        self.proposer.propose_if_due()
 
     def appended(self, batch: CutBatch) -> None:
         """Note that the core has appended a batch."""
@@ -208,8 +208,8 @@ class Writing:
         """
         sent, unsent = self.held.clear(unsent_from=unsent_from)
         self.proposer.stop()
-        unsent += [asked.future for asked in self.deciding.stop()]
-        self.expiry.stop()
+        unsent += [asked.future for asked in self.decision_executor.stop()]
+        self.periodic_tasks.stop()
         self._refusals.begin(leader_to_ask(self._driver), sent, unsent)
 
 

@@ -9,24 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.controller.features.levels import METADATA_VERSION
-from quorate.raft.metrics import raft_numbers
+from quorate.raft.metrics import raft_metrics
 
 if TYPE_CHECKING:
     from quorate.controller.image import LogPosition, MetadataImage
-    from quorate.controller.partitions.partition import PartitionTally
+    from quorate.controller.partitions.partition import PartitionCounts
     from quorate.records.ids import Millis, Offset
     from quorate.server.driver.raft_driver import RaftDriver
     from quorate.server.metrics.raft_meters import RaftMeters
     from quorate.telemetry.metrics import Value
 
 
-def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
+def driver_gauges(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
     """Values of the consensus, its log and its disk."""
     log, times = driver.store.log, driver.access.flushing.times
     replica = driver.core.replica
     oldest = driver.access.calls.oldest()
     return {
-        **raft_numbers(replica, driver.host.monotonic_ms()),
+        **raft_metrics(replica, driver.host.monotonic_ms()),
         "kraft_version": replica.log.committed_kraft_version(replica.high_watermark),
         "append_records_total": meters.appended_records,
         "fetch_records_total": meters.fetched_records,
@@ -45,7 +45,7 @@ def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
     }
 
 
-def image_numbers(image: MetadataImage, caught_up: PartitionTally | None) -> dict[str, Value]:
+def image_gauges(image: MetadataImage, caught_up: PartitionCounts | None) -> dict[str, Value]:
     """Values of the committed metadata; `caught_up` is the tally at catch-up, None before.
 
     Elections until then are history, which a counter that starts at 0 would report as new.
@@ -68,7 +68,7 @@ def image_numbers(image: MetadataImage, caught_up: PartitionTally | None) -> dic
     }
 
 
-def applied_numbers(
+def applied_offset_gauges(
     position: LogPosition,
     high_watermark: Offset | None,
     told: Offset | None,

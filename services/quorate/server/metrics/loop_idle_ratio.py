@@ -2,7 +2,7 @@
 
 Near 1 the loop has nothing to do; near 0 it limits what this controller can handle. It costs two
 clock reads a second. A loop that waits for the disk in place does not count as busy here;
-`LoopWatch` reports that.
+`LoopWatchdog` reports that.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _KEPT: Final = 31
 
 
-class Idleness:
-    """The last half minute of the thread that calls `look`; any thread may read it."""
+class LoopIdleRatio:
+    """The last half minute of the thread that calls `sample`; any thread may read it."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Idleness:
         self._wall_s, self._busy_s = wall_s, busy_s
         self._looks: deque[tuple[float, float]] = deque(maxlen=_KEPT)
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Take a sample; called about once a second, on the loop."""
         self._looks.append((self._wall_s(), self._busy_s()))
 

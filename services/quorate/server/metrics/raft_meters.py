@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import AppendToLog, PublishProgress
 from quorate.raft.messages import FetchedBatches
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.server.driver.observers import Observer
 from quorate.telemetry.histograms import Histogram
 
@@ -63,8 +63,8 @@ class RaftMeters(Observer):
 
     def stepped(self, event: Event | None, update: Update) -> None:
         del event
-        for note in update.notes:
-            if note.kind is NoteKind.ROLE_TAKEN:
+        for note in update.trace:
+            if note.kind is TraceEventKind.ROLE_TAKEN:
                 self.role_taken(note.values)
         for effect in update.effects:
             if isinstance(effect, AppendToLog):

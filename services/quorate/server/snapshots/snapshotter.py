@@ -13,15 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.record_runs import items_in
+from quorate.controller.record_runs import batch_items
 from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
 from quorate.records.ids import Offset, OffsetAndEpoch
-from quorate.rpc.time_slicer import LOADING_SHARE, SERVING_SHARE, Pace
-from quorate.server.disk.executor import DiskCalls
-from quorate.server.snapshots.verifier import SnapshotChecks, pieces
+from quorate.rpc.time_slicer import BACKGROUND_SHARE, LOADING_SHARE, TimeSlicer
+from quorate.server.disk.executor import DiskCallTracker
+from quorate.server.snapshots.verifier import SnapshotVerifier, read_in_chunks
 from quorate.storage.errors import StorageError
-from quorate.storage.reserved_descriptors import is_shortage
+from quorate.storage.reserved_descriptors import is_resource_shortage
 from quorate.telemetry.histograms import Histogram
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ class Snapshotter:
         self._is_given_up = False
         # A snapshot's bytes may take long on a healthy disk, so these calls are not tracked for
         # lateness.
-        self._thread = host.disk_queue("snapshot", DiskCalls())
+        self._thread = host.disk_queue("snapshot", DiskCallTracker())
         self._is_wanted = False
         self._waiting: MetadataImage | None = None
-        self._checks = SnapshotChecks(driver, self._checked)
+        self._checks = SnapshotVerifier(driver, self._checked)
         self._after_check: Callable[[], None] = lambda: None
         # Takes the image of a completed snapshot, to which no other reference should remain.
         self.let_go: Callable[[MetadataImage], None] = lambda _image: None
@@ -89,11 +89,11 @@ class Snapshotter:
     def _draw_part(self) -> float:
         return 1 - _SPREAD * self._draw()
 
-    def note(self, size_bytes: int) -> None:
+    def on_committed(self, size_bytes: int) -> None:
         """Count the bytes of committed records."""
         self._bytes += size_bytes
 
-    def consider(self, image: MetadataImage) -> None:
+    def maybe_snapshot(self, image: MetadataImage) -> None:
         """Start a snapshot of `image` when one is due, unless one is in progress.
 
         A majority may have flushed what this disk has not (rule `snapshot_within_flush`). Under
@@ -102,7 +102,7 @@ class Snapshotter:
         """
         if self._task is not None or not self._is_due() or not image.features:
             return
-        if self._driver.has_log_alone:
+        if self._driver.has_exclusive_log:
             return
         image = self._waiting or image
         flushed, end = self._store.log.flushed_end.offset, image.position.end_offset
@@ -192,7 +192,7 @@ class Snapshotter:
 
     async def _write(self, image: MetadataImage, writer: SnapshotWriter) -> bool:
         """Write the whole image, waiting for the disk as needed; False if it was abandoned."""
-        pace = Pace(SERVING_SHARE, clock=self._host.cpu_s)
+        pace = TimeSlicer(BACKGROUND_SHARE, clock=self._host.cpu_s)
         gathered: list[bytes] = []
         size = 0
         for values in snapshot_slices(image):
@@ -201,7 +201,7 @@ class Snapshotter:
             if size >= _WRITTEN_TOGETHER_BYTES:
                 await self._thread.run("a part of a snapshot", partial(writer.append, gathered))
                 gathered, size = [], 0
-            await pace.breathe()
+            await pace.yield_if_due()
             if self._is_given_up:
                 return False
         await self._thread.run("a part of a snapshot", partial(writer.append, gathered))
@@ -225,7 +225,7 @@ class Snapshotter:
                 raise
             except Exception as error:
                 # A partial change has to end the process: the core does not know of it.
-                if is_shortage(error) or self._kept() != before:
+                if is_resource_shortage(error) or self._kept() != before:
                     raise
                 # Ending the process would end all replicas within a minute, although only disk
                 # space depends on it.
@@ -245,13 +245,13 @@ class Snapshotter:
 
     # --- verification -----------------------------------------------------------------------------
 
-    def check(self, effect: CheckSnapshot, then: Callable[[], None]) -> None:
+    def verify(self, effect: CheckSnapshot, then: Callable[[], None]) -> None:
         """Verify a snapshot concurrently, report the result to the core, then call `then`."""
         self._after_check = then
         self._checks.begin(effect)
 
-    def recheck(self, then: Callable[[], None]) -> None:
-        """Verify the newest snapshot when that is due, as `check` does.
+    def reverify(self, then: Callable[[], None]) -> None:
+        """Verify the newest snapshot when that is due, as `verify` does.
 
         Peers of a single voter never fetch its snapshots. Without this it would learn of bit rot
         only at its next start, when the image in memory is gone.
@@ -261,13 +261,13 @@ class Snapshotter:
             return
         self._recheck_ms = now_ms + RECHECK_MS * self._draw_part()
         if newest is not None:
-            self.check(CheckSnapshot(newest), then)
+            self.verify(CheckSnapshot(newest), then)
 
     def _checked(self, found: SnapshotChecked) -> None:
         """Take the result of a verification; a damaged snapshot is replaced immediately."""
         if found.damage is not None:
             log.error("%s: not served to anybody, another one is written", found.damage)
-            self._store.mark_unsound(found.snapshot_id)
+            self._store.mark_damaged(found.snapshot_id)
             self._is_wanted = True
         self._driver.deliver(found)
         self._after_check()
@@ -300,16 +300,16 @@ class Snapshotter:
         """Load the image of a stored snapshot. Raises DamagedSnapshotError, ReplayError."""
         snapshots, driver = self._store.snapshots, self._driver
         header = partial(snapshots.last_contained_log_timestamp_ms, snapshot_id)
-        timestamp_ms = await driver.access.look(_LOADING, header)
+        timestamp_ms = await driver.access.read_detached(_LOADING, header)
         loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, timestamp_ms))
         # Nothing is served during a load, but vote requests arrive and wait for a few iterations
         # each.
-        pace = Pace(LOADING_SHARE, clock=self._host.cpu_s)
-        async for batch in pieces(driver, _LOADING, snapshots.data_batches(snapshot_id)):
+        pace = TimeSlicer(LOADING_SHARE, clock=self._host.cpu_s)
+        async for batch in read_in_chunks(driver, _LOADING, snapshots.data_batches(snapshot_id)):
             # A batch of a foreign snapshot may hold a hundred thousand records.
-            items = items_in(batch.buffer, batch.at, batch.header)
+            items = batch_items(batch.buffer, batch.at, batch.header)
             for _ in loader.add_in_slices(items):
-                await pace.breathe()
+                await pace.yield_if_due()
         self.newest = snapshot_id
         self._bytes = 0
         self._meters.loads += 1

@@ -21,13 +21,15 @@ _CHECK: Final = "the check of a snapshot"
 _END: Final = object()
 
 
-async def pieces(driver: RaftDriver, what: str, source: Iterator[T]) -> AsyncIterator[T]:
+async def read_in_chunks(driver: RaftDriver, what: str, source: Iterator[T]) -> AsyncIterator[T]:
     """Yield the items of `source`, each produced in the thread. Raises what `source` raises."""
-    while (piece := await driver.access.look(what, partial(next, source, _END))) is not _END:
+    while (
+        piece := await driver.access.read_detached(what, partial(next, source, _END))
+    ) is not _END:
         yield piece
 
 
-class SnapshotChecks:
+class SnapshotVerifier:
     """The verifications in progress of one replica."""
 
     def __init__(self, driver: RaftDriver, found: Callable[[SnapshotChecked], None]) -> None:
@@ -46,7 +48,7 @@ class SnapshotChecks:
         driver = self._driver
         found: SnapshotChecked | None = None
         try:
-            async for step in pieces(driver, _CHECK, driver.store.check_snapshot(effect)):
+            async for step in read_in_chunks(driver, _CHECK, driver.store.check_snapshot(effect)):
                 found = step
         except Exception as error:
             driver.fail(error)

@@ -12,12 +12,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.api import CallFailure
+from quorate.raft.api import RequestFailure
 from quorate.raft.messages import VoteResponse
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
-from quorate.server.tracing.span_factory import end_in_vain, record_flush
+from quorate.records.value_types import value_type
+from quorate.server.tracing.span_factory import end_failed, record_flush
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import PeerResponse
     from quorate.raft.trace_events import Value
     from quorate.records.ids import CallId, NodeId, Offset
-    from quorate.server.tracing.span_factory import SpanMaker
+    from quorate.server.tracing.span_factory import SpanFactory
     from quorate.telemetry.tracer import Attributes
 
     Values = Mapping[str, Value]
@@ -40,19 +40,22 @@ _PHASES: Final = {
 # Outcomes of rounds not won here, by the cause that ended them; any other cause supersedes the
 # round.
 _OUTCOMES: Final = {
-    Cause.PRE_VOTE_REJECTED.value: "pre_vote_rejected",
-    Cause.PRE_VOTE_TIMED_OUT.value: "timed_out",
-    Cause.ELECTION_TIMEOUT.value: "timed_out",
-    Cause.SHUTDOWN.value: "stopped",
+    RoleChangeCause.PRE_VOTE_REJECTED.value: "pre_vote_rejected",
+    RoleChangeCause.PRE_VOTE_TIMED_OUT.value: "timed_out",
+    RoleChangeCause.ELECTION_TIMEOUT.value: "timed_out",
+    RoleChangeCause.SHUTDOWN.value: "stopped",
 }
 # Most rounds begin because a voter is unavailable, so its silence is expected and not a failure.
-_UNREACHABLE: Final = (CallFailure.DISCONNECTED, CallFailure.TIMED_OUT)
+_UNREACHABLE: Final = (RequestFailure.DISCONNECTED, RequestFailure.TIMED_OUT)
 # Roles in which the reason for an election and its start time are reset.
 _SETTLED: Final = ("follower", "leader", "resigned")
-_AFTER_RESIGNATION: Final = (Cause.END_QUORUM_EPOCH.value, Cause.LEADER_REMOVED.value)
+_AFTER_RESIGNATION: Final = (
+    RoleChangeCause.END_QUORUM_EPOCH.value,
+    RoleChangeCause.LEADER_REMOVED.value,
+)
 
 
-@value
+@value_type
 class _Won:
     """The election that was won: cause, start time of the search, previous leader."""
 
@@ -67,7 +70,7 @@ class ElectionSpans:
     A replica has at most one round, one epoch to establish or one to resign at a time.
     """
 
-    def __init__(self, maker: SpanMaker, *, longest_ms: int) -> None:
+    def __init__(self, maker: SpanFactory, *, longest_ms: int) -> None:
         """`longest_ms` is the longest time that the core gives a round."""
         self._maker = maker
         self._longest_ms = longest_ms
@@ -108,12 +111,12 @@ class ElectionSpans:
         if self._phase is not None:
             self._asked[call] = voter
 
-    def answered(self, call: CallId, response: PeerResponse | CallFailure) -> None:
+    def answered(self, call: CallId, response: PeerResponse | RequestFailure) -> None:
         """A voter responded, or could not be reached."""
         voter = self._asked.pop(call, None)
         if voter is None or self._phase is None:
             return
-        if isinstance(response, CallFailure):
+        if isinstance(response, RequestFailure):
             name = "peer.unreachable" if response in _UNREACHABLE else "vote.failed"
             self._phase.add_event(name, {"peer": voter, "reason": response.name.lower()})
         elif isinstance(response, VoteResponse):
@@ -173,7 +176,7 @@ class ElectionSpans:
         asked = dict(self._asked)
         self._end_phase({})
         self._end_round("timed_out")
-        self._begin_round({**self._taken, "cause": Cause.ELECTION_TIMEOUT.value}, now_ms)
+        self._begin_round({**self._taken, "cause": RoleChangeCause.ELECTION_TIMEOUT.value}, now_ms)
         self._begin_phase()
         self._asked = asked
 
@@ -200,7 +203,7 @@ class ElectionSpans:
     def _begin_phase(self) -> None:
         kind, name = _PHASES[str(self._taken["to_role"])]
         needed = {"kraft.votes.needed": _integer(self._taken, "needed")}
-        self._phase = self._maker.below(self._newest, kind, needed)
+        self._phase = self._maker.start_child(self._newest, kind, needed)
         self._phase.update_name(name)
 
     def _end_phase(self, taken: Values) -> None:
@@ -248,7 +251,7 @@ class ElectionSpans:
         since_ns = time.time_ns() - (now_ms - won.since_ms + 1) * 1_000_000
         self._election = self._maker.election(epoch, told, since_ns)
         self._election.update_name(f"{name} ({won.trigger}){self._maker.tracing.place}")
-        self._establishing = self._maker.below(
+        self._establishing = self._maker.start_child(
             self._election.get_span_context(),
             "kraft.leader.establish",
             {
@@ -296,7 +299,7 @@ class ElectionSpans:
     def _give_up(self, words: str) -> None:
         for span in (self._establishing, self._election):
             if span is not None:
-                end_in_vain(span, words)
+                end_failed(span, words)
         self._won = self._establishing = self._election = None
 
     def _begin_resigning(self, taken: Values, resigned_for: SpanContext | None) -> None:
@@ -309,8 +312,8 @@ class ElectionSpans:
             ],
         }
         links = {"election": self._maker.root_of(epoch)} if resigned_for is None else {}
-        self._resigning = self._maker.below(resigned_for, "kraft.resign", told, links)
-        why = "restarted" if reason == Cause.STARTUP.value else reason
+        self._resigning = self._maker.start_child(resigned_for, "kraft.resign", told, links)
+        why = "restarted" if reason == RoleChangeCause.STARTUP.value else reason
         node_id, place = self._maker.node_id, self._maker.tracing.place
         self._resigning.update_name(f"node {node_id} resigned epoch {epoch} ({why}){place}")
 

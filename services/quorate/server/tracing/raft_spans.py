@@ -14,11 +14,11 @@ from opentelemetry.trace import get_current_span
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.ids import Millis
-from quorate.server.driver.observers import Observer, complain
+from quorate.server.driver.observers import Observer, log_observer_error
 from quorate.server.tracing.election_spans import ElectionSpans
-from quorate.server.tracing.span_factory import SpanMaker, context_of, end_in_vain, flush_told_by
+from quorate.server.tracing.span_factory import SpanFactory, context_of, end_failed, flush_told_by
 from quorate.server.tracing.voter_change_spans import ChangeSpans
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext
 
     from quorate.raft.replica import Replica
-    from quorate.raft.trace_events import Note
+    from quorate.raft.trace_events import TraceEvent
     from quorate.records.ids import ReplyToken
-    from quorate.server.driver.interfaces import PeerSide
+    from quorate.server.driver.interfaces import PeerTransport
     from quorate.telemetry.tracer import Tracing
 
 # Only these requests may cause something that has a span.
@@ -55,7 +55,7 @@ class RaftSpans(Observer):
         self._tracing = tracing
         self._now_ms = now_ms
         self._replica = replica
-        self._maker = SpanMaker(tracing, replica.config)
+        self._maker = SpanFactory(tracing, replica.config)
         longest_ms = replica.config.election_timeout_ms * LONGEST_ROUND
         self._elections = ElectionSpans(self._maker, longest_ms=longest_ms)
         self._changes = ChangeSpans(self._maker)
@@ -79,7 +79,7 @@ class RaftSpans(Observer):
         try:
             span = self._span_of(effect)
         except Exception as error:
-            complain(self, error)
+            log_observer_error(self, error)
         return self._tracing.within(context_of(span))
 
     def _span_of(self, effect: api.SendRequest) -> SpanContext | None:
@@ -94,7 +94,7 @@ class RaftSpans(Observer):
             case _:
                 return None
 
-    def carried_by(self, transport: PeerSide) -> PeerSide:
+    def carried_by(self, transport: PeerTransport) -> PeerTransport:
         """Wrap the transport so that each request carries the span that it is sent for."""
         return _Carrier(transport, self)
 
@@ -118,17 +118,17 @@ class RaftSpans(Observer):
                 call = self._calls.get(token)
             case api.ResponseReceived(call=answered, response=response):
                 self._elections.answered(answered, response)
-            case api.CallerGone(token=gone):
+            case api.CallerDisconnected(token=gone):
                 self._calls.pop(gone, None)
         before = self._going_on
         self._call = None if call is None else call.get_span_context()
         self._about = before
-        if before is None and call is None and not update.notes:
+        if before is None and call is None and not update.trace:
             return
         self._elections.expire(self._now_ms())
         if self._elections.is_establishing:
             self._elections.flushed(flush_told_by(event, self._replica))
-        for note in update.notes:
+        for note in update.trace:
             self._noted(note, token, call)
         self._about = before or self._going_on
         for effect in update.effects:
@@ -138,29 +138,29 @@ class RaftSpans(Observer):
     def _going_on(self) -> SpanContext | None:
         return self._elections.current or self._changes.current
 
-    def _noted(self, note: Note, token: ReplyToken | None, call: Span | None) -> None:
-        match note.kind:
-            case NoteKind.ROLE_TAKEN:
-                self._role_taken(note, call)
-            case NoteKind.ELECTION_LOST:
+    def _noted(self, trace_event: TraceEvent, token: ReplyToken | None, call: Span | None) -> None:
+        match trace_event.kind:
+            case TraceEventKind.ROLE_TAKEN:
+                self._role_taken(trace_event, call)
+            case TraceEventKind.ELECTION_LOST:
                 self._elections.lost()
-            case NoteKind.LEADER_RESIGNED:
+            case TraceEventKind.LEADER_RESIGNED:
                 self._elections.heard_resignation(self._call)
-            case NoteKind.HAND_OVER_BEGUN:
+            case TraceEventKind.HAND_OVER_BEGUN:
                 self._hand_over = self._call
-            case NoteKind.CHANGE_BEGUN:
-                self._changes.begun(note.values, token, self._call)
-            case NoteKind.CHANGE_APPENDED:
-                self._changes.appended(note.values, token, self._call)
-            case NoteKind.CHANGE_COMMITTED:
+            case TraceEventKind.CHANGE_BEGUN:
+                self._changes.begun(trace_event.values, token, self._call)
+            case TraceEventKind.CHANGE_APPENDED:
+                self._changes.appended(trace_event.values, token, self._call)
+            case TraceEventKind.CHANGE_COMMITTED:
                 self._changes.committed()
 
-    def _role_taken(self, note: Note, call: Span | None) -> None:
-        values = note.values
+    def _role_taken(self, trace_event: TraceEvent, call: Span | None) -> None:
+        values = trace_event.values
         resigned_for = None
-        if values["cause"] == Cause.TRANSFER.value:
+        if values["cause"] == RoleChangeCause.TRANSFER.value:
             resigned_for = self._hand_over
-        elif values["cause"] == Cause.REMOVED.value:
+        elif values["cause"] == RoleChangeCause.REMOVED.value:
             resigned_for = self._changes.newest
         self._elections.role_taken(values, self._now_ms(), resigned_for=resigned_for)
         if values["from_role"] == "leader":
@@ -187,7 +187,7 @@ class RaftSpans(Observer):
         if parent is not None:
             state = effect.state
             epoch = {"kraft.epoch": state.epoch}
-            self._persisting = self._maker.below(parent, "kraft.quorum_state.persist", epoch)
+            self._persisting = self._maker.start_child(parent, "kraft.quorum_state.persist", epoch)
             what = "epoch" if state.voted is None else "vote"
             self._persisting.update_name(f"flush {what if state.leader_id is None else 'leader'}")
             self._saving_ms = self._now_ms()
@@ -204,7 +204,7 @@ class RaftSpans(Observer):
     def ended(self) -> None:
         words = "the controller stopped"
         if self._persisting is not None:
-            end_in_vain(self._persisting, words)
+            end_failed(self._persisting, words)
             self._persisting = None
         self._elections.ended()
         self._changes.lost(words)
@@ -215,7 +215,7 @@ class RaftSpans(Observer):
 class _Carrier:
     """A transport whose requests carry the spans that they are sent for."""
 
-    def __init__(self, transport: PeerSide, spans: RaftSpans) -> None:
+    def __init__(self, transport: PeerTransport, spans: RaftSpans) -> None:
         self._transport = transport
         self._spans = spans
 

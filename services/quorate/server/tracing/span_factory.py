@@ -52,7 +52,7 @@ def flush_told_by(event: Event | None, replica: Replica) -> tuple[NodeId, Offset
         case _:
             return None
     voter = replica.voters.by_id(node_id)
-    return None if voter is None else (node_id, replica.ends.replicated(role, voter))
+    return None if voter is None else (node_id, replica.commit_state.flushed_end_of(role, voter))
 
 
 def record_flush(
@@ -70,13 +70,13 @@ def context_of(span: SpanContext | None) -> Context:
     return Context() if span is None else set_span_in_context(NonRecordingSpan(span), Context())
 
 
-def end_in_vain(span: Span, words: str) -> None:
+def end_failed(span: Span, words: str) -> None:
     """End a span as failed, with `words` as the description."""
     span.set_status(StatusCode.ERROR, words)
     span.end()
 
 
-class SpanMaker:
+class SpanFactory:
     """Starts the spans of one replica."""
 
     def __init__(self, tracing: Tracing, config: RaftConfig) -> None:
@@ -93,7 +93,7 @@ class SpanMaker:
             own["k8s.namespace.name"] = namespace
         self._own: Attributes = own
 
-    def below(
+    def start_child(
         self,
         parent: SpanContext | None,
         name: str,
@@ -118,7 +118,7 @@ class SpanMaker:
         """
         root = self.root_of(epoch)
         told = {**self._own, "kraft.epoch": epoch, **attributes}
-        return self.below(root, "kraft.election.round", told, links)
+        return self.start_child(root, "kraft.election.round", told, links)
 
     def root_of(self, epoch: int) -> SpanContext:
         """Return the root of the trace of an epoch, created or not."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.records.errors import ErrorCode
-from quorate.server.tracing.span_factory import end_in_vain
+from quorate.server.tracing.span_factory import end_failed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import MembershipResponse
     from quorate.raft.trace_events import Value
     from quorate.records.ids import Offset, ReplyToken
-    from quorate.server.tracing.span_factory import SpanMaker
+    from quorate.server.tracing.span_factory import SpanFactory
 
     Values = Mapping[str, Value]
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class ChangeSpans:
     """The voter change that a leader has in progress."""
 
-    def __init__(self, maker: SpanMaker) -> None:
+    def __init__(self, maker: SpanFactory) -> None:
         self._maker = maker
         self._span: Span | None = None
         self._name = ""
@@ -65,7 +65,7 @@ class ChangeSpans:
             value = about.get(name)
             if isinstance(value, str | int):
                 told[attribute] = value
-        span = self._maker.below(call, "kraft.voter_change", told)
+        span = self._maker.start_child(call, "kraft.voter_change", told)
         self._name = _name(about)
         span.update_name(self._name)
         self._span, self._token, self._offset = span, token, None
@@ -107,7 +107,7 @@ class ChangeSpans:
         if words is None:
             self._span.end()
         else:
-            end_in_vain(self._span, words)
+            end_failed(self._span, words)
         self._span = self._token = self._offset = None
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.records.ids import NodeId
     from quorate.server.metadata.batch_accumulator import CutBatch
-    from quorate.server.metadata.decision_queue import Undecided
+    from quorate.server.metadata.decision_queue import QueuedRequest
     from quorate.telemetry.tracer import Tracing
 
 _DECIDE: Final = "kraft.write.decide"
@@ -66,7 +66,7 @@ class WriteSpans(Observer):
             self._writes[future] = _Write(call, time.time_ns())
             future.add_done_callback(self._over)
 
-    def decided(self, asked: Undecided, decision: Decision) -> None:
+    def decided(self, asked: QueuedRequest, decision: Decision) -> None:
         """The request's records are known, and wait for the previous batch."""
         write = self._writes.get(asked.future)
         if write is None:

@@ -19,9 +19,9 @@ from quorate.sim.actions import (
 )
 
 if TYPE_CHECKING:
-    from quorate.sim.action_runner import Deed
+    from quorate.sim.action_runner import Action
 
-KINDS: Final[dict[str, type[Deed]]] = {
+KINDS: Final[dict[str, type[Action]]] = {
     **processes.KINDS,
     **disks.KINDS,
     **files.KINDS,

@@ -19,11 +19,11 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.sim.engine.network import Hold
 
 if TYPE_CHECKING:
-    from quorate.sim.action_runner import Deed, Stage
+    from quorate.sim.action_runner import Action, ActionRunner
 
 # The interval of the checks for the time to release them, at least 5 ms and at most 100 checks.
 LOOK_US: Final = 5000
@@ -32,7 +32,7 @@ LOOKS: Final = 100
 HELD_MAX: Final = 3
 
 
-class Of(Enum):
+class MessageTopic(Enum):
     """The kind of messages that are delayed."""
 
     ELECTION = "an election"
@@ -41,19 +41,19 @@ class Of(Enum):
 
 
 _KINDS: Final = {
-    Of.ELECTION: (VoteRequest, VoteResponse),
-    Of.HAND_OVER: (
+    MessageTopic.ELECTION: (VoteRequest, VoteResponse),
+    MessageTopic.HAND_OVER: (
         EndQuorumEpochRequest,
         EndQuorumEpochResponse,
         BeginQuorumEpochRequest,
         BeginQuorumEpochResponse,
     ),
-    Of.FETCHING: (FetchRequest, FetchResponse),
+    MessageTopic.FETCHING: (FetchRequest, FetchResponse),
 }
 
 
-@named_value
-class HoldBack:
+@keyword_value_type
+class DelayMessages:
     """Delay the next messages of a kind that a node sends, by `for_us` at most.
 
     Messages of an election or a leadership transfer arrive when a later epoch has begun. Fetches
@@ -61,48 +61,50 @@ class HoldBack:
     """
 
     who: int
-    of: Of
+    of: MessageTopic
     count: int
     for_us: int
 
-    def do(self, stage: Stage) -> None:
-        node, world = stage.find_running(self.who), stage.world
+    def run(self, action_runner: ActionRunner) -> None:
+        node, world = action_runner.find_running(self.who), action_runner.cluster
         if node is None:
             return
         count = min(self.count, HELD_MAX)
-        world.remark(f"messages of node {node.node_id} about {self.of.value} are held back")
+        world.log(f"messages of node {node.node_id} about {self.of.value} are held back")
         hold = Hold(node.node_id, _KINDS[self.of], count)
         world.network.holds.append(hold)
-        until_us, epoch = world.now_us + self.for_us, _epoch(stage)
+        until_us, epoch = world.now_us + self.for_us, _epoch(action_runner)
         look_us = max(LOOK_US, self.for_us // LOOKS)
 
         def look() -> None:
-            is_time = world.now_us >= until_us or stage.is_over
-            if is_time or (hold.held and self._is_worst(stage, epoch)):
-                world.remark(f"{len(hold.held)} messages of node {node.node_id} arrive late")
+            is_time = world.now_us >= until_us or action_runner.is_over
+            if is_time or (hold.held and self._is_worst(action_runner, epoch)):
+                world.log(f"{len(hold.held)} messages of node {node.node_id} arrive late")
                 world.network.release(hold)
             else:
                 world.schedule(look_us, look)
 
         world.schedule(look_us, look)
 
-    def _is_worst(self, stage: Stage, epoch: int) -> bool:
-        if self.of is Of.FETCHING:
-            newest = _epoch(stage)
+    def _is_worst(self, action_runner: ActionRunner, epoch: int) -> bool:
+        if self.of is MessageTopic.FETCHING:
+            newest = _epoch(action_runner)
             return any(
                 node.oldest_read_ms is not None
                 and node.progress is not None
                 and node.progress.is_leader
                 and node.progress.epoch < newest
-                for node in stage.world.running()
+                for node in action_runner.cluster.running()
             )
-        return _epoch(stage) > epoch
+        return _epoch(action_runner) > epoch
 
 
-def _epoch(stage: Stage) -> int:
+def _epoch(action_runner: ActionRunner) -> int:
     """The highest epoch that a running process has reported."""
-    told = [node.progress.epoch for node in stage.world.running() if node.progress is not None]
+    told = [
+        node.progress.epoch for node in action_runner.cluster.running() if node.progress is not None
+    ]
     return max(told, default=0)
 
 
-KINDS: Final[dict[str, type[Deed]]] = {"hold-back": HoldBack}
+KINDS: Final[dict[str, type[Action]]] = {"hold-back": DelayMessages}

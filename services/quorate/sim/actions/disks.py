@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import DirectoryId
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.sim.engine.disk import Survival
 from quorate.sim.engine.event_loop import MILLION
 from quorate.sim.engine.machine import FAULTS
 from quorate.sim.engine.node import Status
 from quorate.sim.engine.quorum_setup import replace_disk
-from quorate.sim.engine.storage import rottable
+from quorate.sim.engine.storage import corruptible_files
 
 if TYPE_CHECKING:
-    from quorate.sim.action_runner import Deed, Stage
+    from quorate.sim.action_runner import Action, ActionRunner
 
 
 def _check_fault(fault: str) -> None:
@@ -22,7 +22,7 @@ def _check_fault(fault: str) -> None:
         raise ValueError(f"fault {fault!r}: one of {', '.join(FAULTS)} is needed")
 
 
-@named_value
+@keyword_value_type
 class BreakDisk:
     """A disk is full or fails until the machine is restarted after `for_us`.
 
@@ -38,24 +38,24 @@ class BreakDisk:
     def __post_init__(self) -> None:
         _check_fault(self.fault)
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find_running(self.who)
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.find_running(self.who)
         if node is None:
             return
         node.disk_fault = self.fault
-        stage.world.remark(f"the disk of node {node.node_id} is {node.disk_fault}")
+        action_runner.cluster.log(f"the disk of node {node.node_id} is {node.disk_fault}")
 
         def repair() -> None:
-            if not stage.is_over and node.disk_fault is not None:
+            if not action_runner.is_over and node.disk_fault is not None:
                 node.disk_fault = None
                 node.power_off(self.survival, self.salt)
                 node.start()
 
-        stage.world.schedule(self.for_us, repair)
+        action_runner.cluster.schedule(self.for_us, repair)
 
 
-@named_value
-class Fail:
+@keyword_value_type
+class FailDiskCalls:
     """Disk calls fail for a while and then succeed again: nothing is replaced or lost.
 
     A process that has failed by then is restarted.
@@ -68,50 +68,50 @@ class Fail:
     def __post_init__(self) -> None:
         _check_fault(self.fault)
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find_running(self.who)
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.find_running(self.who)
         if node is None or node.disk_fault is not None:
             return
         node.disk_fault = self.fault
-        stage.world.remark(f"the disk of node {node.node_id} is {node.disk_fault}")
+        action_runner.cluster.log(f"the disk of node {node.node_id} is {node.disk_fault}")
 
         def end() -> None:
-            if stage.is_over or node.disk_fault != self.fault:
+            if action_runner.is_over or node.disk_fault != self.fault:
                 return
-            stage.world.remark(f"the disk of node {node.node_id} is no more {self.fault}")
+            action_runner.cluster.log(f"the disk of node {node.node_id} is no more {self.fault}")
             node.disk_fault = None
             if node.status is Status.FAILED:
                 node.kill()
                 node.start()
 
-        stage.world.schedule(self.for_us, end)
+        action_runner.cluster.schedule(self.for_us, end)
 
 
-@named_value
-class Hang:
+@keyword_value_type
+class StallDisk:
     """The disk stalls: flushes do not return for a while. No write is lost."""
 
     who: int
     for_us: int
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find_running(self.who)
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.find_running(self.who)
         if node is None or node.host.is_hanging:
             return
-        world, host = stage.world, node.host
-        world.remark(f"the disk of node {node.node_id} hangs")
-        host.hang()
+        world, host = action_runner.cluster, node.host
+        world.log(f"the disk of node {node.node_id} hangs")
+        host.stall()
 
         def release() -> None:
             if node.host is host and host.is_hanging:
-                world.remark(f"the disk of node {node.node_id} goes on")
+                world.log(f"the disk of node {node.node_id} goes on")
                 host.release()
 
         world.schedule(self.for_us, release)
 
 
-@named_value
-class Rot:
+@keyword_value_type
+class FlipLogBit:
     """A bit flips in the flushed part of a log or in a snapshot, with or without a process.
 
     `at_ppm` is its position within all bytes in which recovery must detect damage.
@@ -121,43 +121,45 @@ class Rot:
     at_ppm: int
     bit: int
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find(self.who)
-        if node is None or not stage.sparing.can_spare(node):
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.resolve(self.who)
+        if node is None or not action_runner.survivability.can_lose_disk(node):
             return
-        places = rottable(node.disk)
+        places = corruptible_files(node.disk)
         at = sum(count for _, count in places) * self.at_ppm // MILLION
         for name, count in places:
             if at < count:
                 node.rot(name, at, 1 << self.bit % 8)
-                stage.world.remark(f"node {node.node_id}: byte {at} of {name} rots")
+                action_runner.cluster.log(f"node {node.node_id}: byte {at} of {name} rots")
                 return
             at -= count
 
 
-@named_value
-class Wipe:
+@keyword_value_type
+class ReplaceDisk:
     """A node stops and gets a new, empty disk and with it a new directory id."""
 
     who: int
     down_us: int
 
-    def do(self, stage: Stage) -> None:
-        node = stage.find(self.who)
-        if node is None or not stage.sparing.can_spare(node):
+    def run(self, action_runner: ActionRunner) -> None:
+        node = action_runner.resolve(self.who)
+        if node is None or not action_runner.survivability.can_lose_disk(node):
             return
-        stage.world.remark(f"node {node.node_id} gets an empty disk")
-        replace_disk(node, DirectoryId(stage.world.fates.directory_id(node.node_id)))
+        action_runner.cluster.log(f"node {node.node_id} gets an empty disk")
+        replace_disk(
+            node, DirectoryId(action_runner.cluster.random_streams.directory_id(node.node_id))
+        )
         if self.down_us:
-            stage.start_later(node, self.down_us)
+            action_runner.start_later(node, self.down_us)
         else:
             node.start()
 
 
-KINDS: Final[dict[str, type[Deed]]] = {
+KINDS: Final[dict[str, type[Action]]] = {
     "break-disk": BreakDisk,
-    "fail": Fail,
-    "hang": Hang,
-    "rot": Rot,
-    "wipe": Wipe,
+    "fail": FailDiskCalls,
+    "hang": StallDisk,
+    "rot": FlipLogBit,
+    "wipe": ReplaceDisk,
 }

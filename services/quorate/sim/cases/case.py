@@ -21,19 +21,19 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.settings.integers import whole_number
-from quorate.sim.action_runner import DoneDeed
+from quorate.sim.action_runner import TimedAction
 from quorate.sim.actions import KINDS
 from quorate.sim.actions.admin_requests import Add
 from quorate.sim.cases.field_codec import flat, read_value, with_fields, write_value
-from quorate.sim.mutants import BUGS
+from quorate.sim.mutants import MUTANTS
 from quorate.sim.sim_options import FleetOptions, WorldOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from quorate.sim.action_runner import Deed, Stage
+    from quorate.sim.action_runner import Action, ActionRunner
 
 CASE_BYTES_MAX: Final = 1 << 20
 NODES_MAX: Final = 15
@@ -62,14 +62,14 @@ class CaseError(ValueError):
     """The text is not a case: the message has the line, the error there, and what is needed."""
 
 
-@value
+@value_type
 class Case:
     """A cluster and its actions; if `deeds` is None, the seed draws them."""
 
     seed: int
     options: WorldOptions
     bug: str | None = None
-    deeds: tuple[DoneDeed, ...] | None = None
+    deeds: tuple[TimedAction, ...] | None = None
     about: str = ""
 
     @property
@@ -78,19 +78,19 @@ class Case:
         if self.deeds is None:
             membership = self.options.membership
             return membership.voters_every_ms > 0 or membership.bold_voters_every_ms > 0
-        return any(isinstance(done.deed, Add) for done in self.deeds)
+        return any(isinstance(done.action, Add) for done in self.deeds)
 
-    def play(self, stage: Stage) -> None:
+    def play(self, action_runner: ActionRunner) -> None:
         """Schedule each action at its time."""
         for at_us, deed in self.deeds or ():
-            stage.world.schedule(at_us, partial(_do, stage, deed))
+            action_runner.cluster.schedule(at_us, partial(_do, action_runner, deed))
 
 
-def _do(stage: Stage, deed: Deed) -> None:
-    stage.do(deed)
+def _do(action_runner: ActionRunner, action: Action) -> None:
+    action_runner.run(action)
 
 
-def written_down(case: Case, deeds: Iterable[DoneDeed], about: str) -> Case:
+def case_from_actions(case: Case, deeds: Iterable[TimedAction], about: str) -> Case:
     """The case with exactly these actions, and without the options that draw actions."""
     unused = {
         name: default
@@ -138,7 +138,7 @@ class _Reading:
         self._seed: int | None = None
         self._bug: str | None = None
         self._options: WorldOptions | None = None
-        self._deeds: list[DoneDeed] = []
+        self._deeds: list[TimedAction] = []
 
     def take(self, line: str) -> None:
         """Parse the next line. Raises ValueError."""
@@ -152,13 +152,13 @@ class _Reading:
             case "seed", (text,):
                 self._seed = whole_number(text)
             case "bug", (name,):
-                if name not in BUGS:
-                    raise ValueError(f"there is no bug {name!r}, only {', '.join(BUGS)}")
+                if name not in MUTANTS:
+                    raise ValueError(f"there is no bug {name!r}, only {', '.join(MUTANTS)}")
                 self._bug = name
             case "world", words:
                 self._options = _options(words)
             case moment, (word, *words):
-                self._deeds.append(DoneDeed(_moment_us(moment), _deed(word, words)))
+                self._deeds.append(TimedAction(_moment_us(moment), _deed(word, words)))
             case _:
                 raise ValueError(f"{first!r}: seed, bug, world or a moment and a deed are needed")
 
@@ -184,7 +184,7 @@ def _moment_us(text: str) -> int:
     return int(match[1]) * 1000 + int((match[2] or "").ljust(3, "0"))
 
 
-def _deed(word: str, words: Iterable[str]) -> Deed:
+def _deed(word: str, words: Iterable[str]) -> Action:
     kind = KINDS.get(word)
     if kind is None:
         raise ValueError(f"there is no deed {word!r}, only {', '.join(KINDS)}")

@@ -32,7 +32,7 @@ def without_groups(
     return parts
 
 
-def smallest(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> Sequence[T]:
+def ddmin(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> Sequence[T]:
     """A minimal subsequence of `parts` that holds: no single part can be left out."""
     size = len(parts)
     while parts:
@@ -58,7 +58,7 @@ def _without_slices(
     return parts
 
 
-def least(value: int, holds: Callable[[int], bool], *, at_least: int = 0) -> int:
+def bisect_min(value: int, holds: Callable[[int], bool], *, at_least: int = 0) -> int:
     """The smallest number that bisection finds to hold; `holds` need not be monotonic."""
     low, high = at_least, value
     while low < high:

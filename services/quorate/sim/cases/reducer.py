@@ -10,19 +10,19 @@ from contextlib import suppress
 from dataclasses import MISSING, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.sim.action_runner import LEADER, DoneDeed
+from quorate.sim.action_runner import LEADER, TimedAction
 from quorate.sim.actions import KINDS
-from quorate.sim.cases.case import Case, written_down
-from quorate.sim.cases.delta_debugging import OutOfTime, least, smallest, without_groups
+from quorate.sim.cases.case import Case, case_from_actions
+from quorate.sim.cases.delta_debugging import OutOfTime, bisect_min, ddmin, without_groups
 from quorate.sim.cases.field_codec import flat, with_fields
-from quorate.sim.cluster import World
+from quorate.sim.cluster import Cluster
 from quorate.sim.runner import play
 from quorate.sim.sim_options import WorldOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from quorate.sim.action_runner import Deed
+    from quorate.sim.action_runner import Action
     from quorate.sim.runner import Ran
 
 # The fields of actions that name a node, and those that name several.
@@ -37,7 +37,7 @@ _SHARES: Final = (0, 1 / 8, 1 / 2)
 _GAP_US: Final = 100_000
 
 
-def reduce_case(case: Case, is_time_up: Callable[[], bool]) -> Case | None:
+def shrink_case(case: Case, is_time_up: Callable[[], bool]) -> Case | None:
     """Find a smaller case with the same kind of failure.
 
     Returns None if the case passes, or if it fails only as drawn and not as recorded actions.
@@ -48,7 +48,7 @@ def reduce_case(case: Case, is_time_up: Callable[[], bool]) -> Case | None:
     if first.failure is None:
         return None
     if case.deeds is None:
-        case = written_down(case, first.done, str(first.failure))
+        case = case_from_actions(case, first.done, str(first.failure))
     reducer = Reducer(first.failure.kind, is_time_up)
     with suppress(OutOfTime):
         if reducer.fails(case):
@@ -96,13 +96,13 @@ class Reducer:
     def _fewer_deeds(self) -> None:
         kinds = [_is_of(kind) for kind in KINDS.values()]
         deeds = without_groups(self._deeds, kinds, self._with_deeds)
-        smallest(deeds, self._with_deeds)
+        ddmin(deeds, self._with_deeds)
 
     @property
-    def _deeds(self) -> Sequence[DoneDeed]:
+    def _deeds(self) -> Sequence[TimedAction]:
         return self._case.deeds or ()
 
-    def _with_deeds(self, deeds: Sequence[DoneDeed]) -> bool:
+    def _with_deeds(self, deeds: Sequence[TimedAction]) -> bool:
         return self.fails(replace(self._case, deeds=tuple(deeds)))
 
     def _plain_deeds(self) -> None:
@@ -111,7 +111,7 @@ class Reducer:
             plain = _plain(deed)
             if plain != deed and index < len(self._deeds):
                 deeds = list(self._deeds)
-                deeds[index] = DoneDeed(at_us, plain)
+                deeds[index] = TimedAction(at_us, plain)
                 self._with_deeds(deeds)
 
     def _plain_settings(self) -> None:
@@ -144,12 +144,12 @@ class Reducer:
             index += 1
         last_ms = self._deeds[-1].at_us // 1000 + 1 if self._deeds else 1
         duration_ms = self._case.options.duration_ms
-        least(duration_ms, self._with_duration, at_least=min(last_ms, duration_ms))
+        bisect_min(duration_ms, self._with_duration, at_least=min(last_ms, duration_ms))
 
     def _with_earlier(self, index: int, by_us: int) -> bool:
         """Move all actions from `index` on, and the end of faults, forward by `by_us`."""
         case, deeds = self._case, list(self._deeds)
-        deeds[index:] = [DoneDeed(at_us - by_us, deed) for at_us, deed in deeds[index:]]
+        deeds[index:] = [TimedAction(at_us - by_us, deed) for at_us, deed in deeds[index:]]
         duration_ms = max(1, case.options.duration_ms - by_us // 1000)
         options = replace(case.options, duration_ms=duration_ms)
         return self.fails(replace(case, options=options, deeds=tuple(deeds)))
@@ -159,7 +159,7 @@ class Reducer:
 
 
 def _run(case: Case) -> Ran:
-    return play(case, World(case.seed, case.options, keep=0))
+    return play(case, Cluster(case.seed, case.options, keep=0))
 
 
 def _ended(case: Case, at_us: int, about: str) -> Case:
@@ -170,18 +170,18 @@ def _ended(case: Case, at_us: int, about: str) -> Case:
     return replace(case, options=options, deeds=deeds, about=about)
 
 
-def _is_of(kind: type[Deed]) -> Callable[[DoneDeed], bool]:
-    return lambda done: type(done.deed) is kind
+def _is_of(kind: type[Action]) -> Callable[[TimedAction], bool]:
+    return lambda done: type(done.action) is kind
 
 
-def _plain(deed: Deed) -> Deed:
+def _plain(action: Action) -> Action:
     """The action with default values in all fields that have one, except the node's."""
     usual = {
         field.name: field.default
-        for field in fields(deed)  # type: ignore[arg-type]
+        for field in fields(action)  # type: ignore[arg-type]
         if field.default is not MISSING and field.name not in _NODES
     }
-    return replace(deed, **usual)  # type: ignore[type-var]
+    return replace(action, **usual)  # type: ignore[type-var]
 
 
 def _unusual(options: WorldOptions) -> Iterator[tuple[str, Any]]:
@@ -204,15 +204,15 @@ def _without_node(case: Case, node_id: int) -> Case | None:
     else:
         return None
     renamed = ((at_us, _renamed(deed, node_id)) for at_us, deed in case.deeds or ())
-    deeds = tuple(DoneDeed(at_us, deed) for at_us, deed in renamed if deed is not None)
+    deeds = tuple(TimedAction(at_us, deed) for at_us, deed in renamed if deed is not None)
     return replace(case, options=options, deeds=deeds)
 
 
-def _renamed(deed: Deed, gone: int) -> Deed | None:
+def _renamed(action: Action, gone: int) -> Action | None:
     """The action with node ids after the removal of `gone`; None if the action is about it."""
     changes: dict[str, Any] = {}
-    for field in fields(deed):  # type: ignore[arg-type]
-        value = getattr(deed, field.name)
+    for field in fields(action):  # type: ignore[arg-type]
+        value = getattr(action, field.name)
         if field.name in _NODES and value != LEADER:
             if value == gone:
                 return None
@@ -222,4 +222,4 @@ def _renamed(deed: Deed, gone: int) -> Deed | None:
             if not those:
                 return None
             changes[field.name] = those
-    return replace(deed, **changes)  # type: ignore[type-var]
+    return replace(action, **changes)  # type: ignore[type-var]

@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
-from quorate.controller.partitions.leader_election import change_of
+from quorate.controller.partitions.leader_election import partition_change
 from quorate.controller.partitions.leader_isr_sweep import RECORDS_SLICE
 from quorate.raft.api import StateMachineProgress
 from quorate.raft.messages import LogRange
 from quorate.records.ids import Offset
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.engine.node import SimulatedNode, Status
-from quorate.sim.randomness import Draws
+from quorate.sim.randomness import RandomSource
 from quorate.sim.time_bounds import (
+    failover_bound_us,
     slowest_call_us,
     slowest_trip_us,
-    succession_patience_us,
 )
 
 if TYPE_CHECKING:
-    from quorate.sim.cluster import World
-    from quorate.sim.workload.broker_fleet import Fleet
+    from quorate.sim.cluster import Cluster
+    from quorate.sim.workload.broker_fleet import BrokerFleet
     from quorate.sim.workload.clients import Clients
 
 TIMEOUTS_TO_HEAL: Final = 60
@@ -30,66 +30,66 @@ WRITES_MAX: Final = 3
 ALL_BEHIND: Final = 0.3
 
 
-class HealingFailed(AssertionError):
+class LivenessViolation(AssertionError):
     """The quorum did not recover although faults have stopped."""
 
 
-def check_healed(world: World, clients: Clients, fleet: Fleet) -> None:
+def check_liveness(cluster: Cluster, clients: Clients, broker_fleet: BrokerFleet) -> None:
     """Wait until the quorum has recovered, send a write and a read, and compare all logs.
 
-    Then its leader vanishes and must get a successor. Raises HealingFailed or Violation.
+    Then its leader vanishes and must get a successor. Raises LivenessViolation or Violation.
     """
-    timeouts = world.options.timeouts
+    timeouts = cluster.options.timeouts
     patience_ms = TIMEOUTS_TO_HEAL * max(timeouts.fetch_timeout_ms, timeouts.election_timeout_ms)
-    if not _settles(world, patience_ms):
-        why = why_unsettled(world) or ""
-        raise HealingFailed(f"after {patience_ms} ms without faults: {why}{_state(world)}")
+    if not _settles(cluster, patience_ms):
+        why = unsettled_reason(cluster) or ""
+        raise LivenessViolation(f"after {patience_ms} ms without faults: {why}{_state(cluster)}")
     # A leader that accepts a write may be about to transfer leadership, and then rejects it.
-    tries = (_write(world, clients, patience_ms) for _ in range(WRITES_MAX))
-    if not any(_commits(world, operation, patience_ms) for operation in tries):
-        raise HealingFailed(f"{WRITES_MAX} writes were refused: {_state(world)}")
-    reads = world.oracle.reads
+    tries = (_write(cluster, clients, patience_ms) for _ in range(WRITES_MAX))
+    if not any(_commits(cluster, operation, patience_ms) for operation in tries):
+        raise LivenessViolation(f"{WRITES_MAX} writes were refused: {_state(cluster)}")
+    reads = cluster.oracle.reads
     for leader in clients.believed_leaders():
         clients.read_current(leader)
-    if not world.run(world.now_ms + patience_ms, stop=lambda: world.oracle.reads > reads):
-        raise HealingFailed(f"a current read is not answered: {_state(world)}")
-    if not world.run(world.now_ms + patience_ms, stop=lambda: is_caught_up(world)):
-        raise HealingFailed(f"not everybody has the last write: {_state(world)}")
-    _settle_brokers(world, fleet, patience_ms)
-    _compare(world)
-    _replace_leader(world)
+    if not cluster.run(cluster.now_ms + patience_ms, stop=lambda: cluster.oracle.reads > reads):
+        raise LivenessViolation(f"a current read is not answered: {_state(cluster)}")
+    if not cluster.run(cluster.now_ms + patience_ms, stop=lambda: is_caught_up(cluster)):
+        raise LivenessViolation(f"not everybody has the last write: {_state(cluster)}")
+    _settle_brokers(cluster, broker_fleet, patience_ms)
+    _compare(cluster)
+    _replace_leader(cluster)
 
 
-def _settles(world: World, patience_ms: int) -> bool:
+def _settles(cluster: Cluster, patience_ms: int) -> bool:
     """True if the quorum settles, and makes progress towards it within each `patience_ms`.
 
     A replica that starts over with small fetches and a slow disk may take long, but its lag must
     shrink all the time.
     """
-    behind = _behind(world)
-    while not world.run(world.now_ms + patience_ms, stop=lambda: is_settled(world)):
-        before, behind = behind, _behind(world)
+    behind = _behind(cluster)
+    while not cluster.run(cluster.now_ms + patience_ms, stop=lambda: is_settled(cluster)):
+        before, behind = behind, _behind(cluster)
         if behind >= before:
             return False
     return True
 
 
-def _behind(world: World) -> int:
+def _behind(cluster: Cluster) -> int:
     """The difference in records between the longest log and the shortest one."""
-    ends = [node.log.end.offset for node in world.nodes.values()]
+    ends = [node.log.end.offset for node in cluster.nodes.values()]
     return max(ends) - min(ends)
 
 
-def is_caught_up(world: World) -> bool:
+def is_caught_up(cluster: Cluster) -> bool:
     """True if the leader is active and every node has applied its whole log.
 
     All processes run and none is healing.
     """
-    leader = world.leader()
+    leader = cluster.leader()
     if leader is None or not leader.application.is_active:
         return False
     end = leader.log.end
-    for node in world.nodes.values():
+    for node in cluster.nodes.values():
         if node.status is not Status.RUNNING or node.is_healing:
             return False
         if node.log.end != end or node.application.applied != end.offset:
@@ -97,24 +97,24 @@ def is_caught_up(world: World) -> bool:
     return True
 
 
-def is_settled(world: World) -> bool:
+def is_settled(cluster: Cluster) -> bool:
     """True if all nodes are caught up and the voter set has the right voters and endpoints."""
-    return is_caught_up(world) and why_unsettled(world) is None
+    return is_caught_up(cluster) and unsettled_reason(cluster) is None
 
 
-def why_unsettled(world: World) -> str | None:
+def unsettled_reason(cluster: Cluster) -> str | None:
     """The state that the quorum has yet to repair, as text; None if it is as required.
 
     A leader votes; the voter set has the voters' endpoints; with auto-join every controller is a
     voter, also with a replaced disk, except those that were removed on purpose.
     """
-    leader = world.leader()
+    leader = cluster.leader()
     if leader is None:
         return "there is no leader; "
     voters = leader.log.voters
     if any(voter.key.directory_id is None for voter in voters):
         return None
-    for node in world.nodes.values():
+    for node in cluster.nodes.values():
         voter = voters.by_id(node.node_id)
         is_voter = voter is not None and node.is_voter(voter)
         if node is leader and not is_voter:
@@ -122,12 +122,12 @@ def why_unsettled(world: World) -> str | None:
         if voter is not None and is_voter and voter.endpoints != node.endpoints:
             return f"voter {node.node_id} is not where the set says; "
         is_unwanted = node.key in voters.decommissioned
-        if world.options.auto_join and not is_voter and not is_unwanted:
+        if cluster.options.auto_join and not is_voter and not is_unwanted:
             return f"node {node.node_id} has not joined; "
     return None
 
 
-def _write(world: World, clients: Clients, patience_ms: int) -> int:
+def _write(cluster: Cluster, clients: Clients, patience_ms: int) -> int:
     operation: int | None = None
 
     def written() -> bool:
@@ -136,75 +136,83 @@ def _write(world: World, clients: Clients, patience_ms: int) -> int:
         operation = clients.write(leaders[-1], 1) if leaders else None
         return operation is not None
 
-    if not written() and not world.run(world.now_ms + patience_ms, stop=written):
-        raise HealingFailed(f"nobody takes a write: {_state(world)}")
+    if not written() and not cluster.run(cluster.now_ms + patience_ms, stop=written):
+        raise LivenessViolation(f"nobody takes a write: {_state(cluster)}")
     assert operation is not None
     return operation
 
 
-def _commits(world: World, operation: int, patience_ms: int) -> bool:
+def _commits(cluster: Cluster, operation: int, patience_ms: int) -> bool:
     """True if the write is acknowledged, False if it is rejected or its outcome is unknown."""
-    history = world.oracle
+    history = cluster.oracle
 
     def is_told() -> bool:
         return any(operation in a for a in (history.acknowledged, history.refused, history.unknown))
 
-    if not world.run(world.now_ms + patience_ms, stop=is_told):
-        raise HealingFailed(f"operation {operation} is not committed: {_state(world)}")
+    if not cluster.run(cluster.now_ms + patience_ms, stop=is_told):
+        raise LivenessViolation(f"operation {operation} is not committed: {_state(cluster)}")
     return operation in history.acknowledged
 
 
-def _replace_leader(world: World) -> None:
+def _replace_leader(cluster: Cluster) -> None:
     """Isolate the leader and require a successor after one election.
 
     The other voters detect its failure at the same time. The state machine of one of them lags, in
     some clusters those of all: such a voter defers campaigning once (rule `unready_voter_waits`).
     """
-    leader = world.leader()
+    leader = cluster.leader()
     assert leader is not None
     voters = leader.log.voters
     # A node whose disk was replaced is not a voter any more.
-    left = [voter for voter in voters if world.nodes[voter.key.node_id].is_voter(voter)]
+    left = [voter for voter in voters if cluster.nodes[voter.key.node_id].is_voter(voter)]
     if len(left) - 1 < voters.majority:
         return
     idle = [voter.key.node_id for voter in left if voter.key.node_id != leader.node_id]
-    is_all = Draws(world.seed, "succession").chance(ALL_BEHIND)
+    is_all = RandomSource(cluster.seed, "succession").chance(ALL_BEHIND)
     for node_id in idle if is_all else idle[:1]:
-        world.nodes[node_id].deliver(StateMachineProgress(ready=False))
-    world.remark(f"node {leader.node_id} vanishes")
-    world.network.isolate(leader.node_id, list(world.nodes))
-    patience_ms = succession_patience_us(world.options, are_all_behind=is_all) // 1000
-    if not world.run(world.now_ms + patience_ms, stop=lambda: world.leader() not in (None, leader)):
-        raise HealingFailed(
-            f"no successor of {leader.node_id} in {patience_ms} ms: {_state(world)}"
+        cluster.nodes[node_id].deliver(StateMachineProgress(ready=False))
+    cluster.log(f"node {leader.node_id} vanishes")
+    cluster.network.isolate(leader.node_id, list(cluster.nodes))
+    patience_ms = failover_bound_us(cluster.options, are_all_behind=is_all) // 1000
+    if not cluster.run(
+        cluster.now_ms + patience_ms, stop=lambda: cluster.leader() not in (None, leader)
+    ):
+        raise LivenessViolation(
+            f"no successor of {leader.node_id} in {patience_ms} ms: {_state(cluster)}"
         )
 
 
-def _settle_brokers(world: World, fleet: Fleet, patience_ms: int) -> None:
+def _settle_brokers(cluster: Cluster, broker_fleet: BrokerFleet, patience_ms: int) -> None:
     """Wait until exactly the silent brokers are fenced and partitions have followed.
 
-    Raises HealingFailed.
+    Raises LivenessViolation.
     """
-    options = world.options
-    if not fleet.brokers:
+    options = cluster.options
+    if not broker_fleet.brokers:
         return
     round_us = slowest_trip_us(options) + slowest_call_us(options)
     slice_us = options.log.linger_ms * 1000 + 2 * round_us
-    slices = options.fleet.topics * options.fleet.partitions // RECORDS_SLICE + len(fleet.brokers)
+    slices = options.fleet.topics * options.fleet.partitions // RECORDS_SLICE + len(
+        broker_fleet.brokers
+    )
     patience_ms += 3 * options.timeouts.session_timeout_ms + 2 * slices * slice_us // 1000
-    if not world.run(world.now_ms + patience_ms, stop=lambda: _unsettled(world, fleet) is None):
-        raise HealingFailed(f"after {patience_ms} ms {_unsettled(world, fleet)}: {_state(world)}")
-    if not world.run(world.now_ms + patience_ms, stop=lambda: is_caught_up(world)):
-        raise HealingFailed(f"not everybody has what was settled: {_state(world)}")
+    if not cluster.run(
+        cluster.now_ms + patience_ms, stop=lambda: _unsettled(cluster, broker_fleet) is None
+    ):
+        raise LivenessViolation(
+            f"after {patience_ms} ms {_unsettled(cluster, broker_fleet)}: {_state(cluster)}"
+        )
+    if not cluster.run(cluster.now_ms + patience_ms, stop=lambda: is_caught_up(cluster)):
+        raise LivenessViolation(f"not everybody has what was settled: {_state(cluster)}")
 
 
-def _unsettled(world: World, fleet: Fleet) -> str | None:
+def _unsettled(cluster: Cluster, broker_fleet: BrokerFleet) -> str | None:
     """The decision that the active controller has yet to make about its brokers, or None."""
-    leader = world.leader()
+    leader = cluster.leader()
     if leader is None or not leader.application.is_active:
         return "nobody is active"
     image = leader.image
-    for broker in fleet.brokers:
+    for broker in broker_fleet.brokers:
         known = image.brokers.by_id.get(broker.broker_id)
         is_fenced = known is None or known.registration.fenced
         if is_fenced is not broker.is_silent:
@@ -212,20 +220,20 @@ def _unsettled(world: World, fleet: Fleet) -> str | None:
     acceptor = LeaderAcceptor.of(image.brokers)
     for topic in image.topics.by_id.values():
         for partition_id, _ in image.topics.partitions_of(topic.topic_id):
-            if change_of(image, topic, partition_id, acceptor) is not None:
+            if partition_change(image, topic, partition_id, acceptor) is not None:
                 return f"partition {partition_id} of {topic.name} is not settled"
     return None
 
 
-def _compare(world: World) -> None:
+def _compare(cluster: Cluster) -> None:
     """Compare all logs byte for byte, and all state machines with the committed history.
 
     Every acknowledged write must be in that history. Raises Violation.
     """
-    history = world.oracle
+    history = cluster.oracle
     expected = history.state_at(history.end)
-    reference = _bytes(next(iter(world.nodes.values())))
-    for node in world.nodes.values():
+    reference = _bytes(next(iter(cluster.nodes.values())))
+    for node in cluster.nodes.values():
         if node.application.machine != expected:
             raise Violation(f"node {node.node_id} ends in another state than history")
         content = _bytes(node)
@@ -242,9 +250,9 @@ def _bytes(node: SimulatedNode) -> bytes:
     return node.store.read_range(LogRange(start=start, end=Offset(end), bytes_max=1 << 30))
 
 
-def _state(world: World) -> str:
+def _state(cluster: Cluster) -> str:
     parts = []
-    for node in world.nodes.values():
+    for node in cluster.nodes.values():
         role = node.progress.role if node.progress is not None else "-"
         epoch = node.progress.epoch if node.progress is not None else "-"
         healing = ", healing" if node.is_healing else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from quorate.records.ids import Epoch, Offset
 from quorate.records.voters import VoterSet
 from quorate.sim.checkers.batch_contents import records_of
-from quorate.sim.workload.kv_model import Machine, operation_of
+from quorate.sim.workload.kv_model import KvModel, operation_of
 
 if TYPE_CHECKING:
     from quorate.sim.checkers.log_view import Entry
@@ -40,7 +40,7 @@ class Oracle:
     unknown: dict[int, None] = field(default_factory=dict)
     read_floor: Offset = Offset(0)
     reads: int = 0
-    _states: list[Machine] = field(default_factory=lambda: [Machine()])
+    _states: list[KvModel] = field(default_factory=lambda: [KvModel()])
 
     # --- history ----------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ class Oracle:
             self.committed_at[operation] = offset
             self.values.append((offset, value))
 
-    def state_at(self, offset: Offset) -> Machine:
+    def state_at(self, offset: Offset) -> KvModel:
         """The state machine after everything below `offset`."""
         index = bisect_right(self._states, offset, key=_applied)
         nearest = self._states[index - 1]
@@ -125,33 +125,33 @@ class Oracle:
 
     # --- reads ------------------------------------------------------------------------------------
 
-    def current_read_answered(self, machine: Machine, floor: Offset) -> None:
+    def current_read_answered(self, kv_model: KvModel, floor: Offset) -> None:
         """A linearizable read was answered; it began when clients knew of offsets below `floor`."""
-        if machine.applied < floor:
+        if kv_model.applied < floor:
             raise Violation(
-                f"a current read reflects offset {machine.applied}, "
+                f"a current read reflects offset {kv_model.applied}, "
                 f"but {floor - 1} was acknowledged or read before it began"
             )
-        self._check_state(machine)
-        self.read_floor = max(self.read_floor, Offset(machine.applied))
+        self._check_state(kv_model)
+        self.read_floor = max(self.read_floor, Offset(kv_model.applied))
         self.reads += 1
 
-    def read_answered(self, machine: Machine, seen: Offset) -> None:
+    def read_answered(self, kv_model: KvModel, seen: Offset) -> None:
         """A stale read was answered; it must reflect every offset below `seen`, read before."""
-        if machine.applied < seen:
-            raise Violation(f"a read reflects offset {machine.applied} after one reflected {seen}")
-        self._check_state(machine)
+        if kv_model.applied < seen:
+            raise Violation(f"a read reflects offset {kv_model.applied} after one reflected {seen}")
+        self._check_state(kv_model)
 
-    def _check_state(self, machine: Machine) -> None:
-        expected = self.state_at(Offset(machine.applied))
-        if machine != expected:
+    def _check_state(self, kv_model: KvModel) -> None:
+        expected = self.state_at(Offset(kv_model.applied))
+        if kv_model != expected:
             raise Violation(
-                f"a read at offset {machine.applied} shows {machine}, history has {expected}"
+                f"a read at offset {kv_model.applied} shows {kv_model}, history has {expected}"
             )
 
 
-def _applied(machine: Machine) -> Offset:
-    return Offset(machine.applied)
+def _applied(kv_model: KvModel) -> Offset:
+    return Offset(kv_model.applied)
 
 
 def _offset(value: tuple[Offset, bytes]) -> Offset:

@@ -16,8 +16,8 @@ from quorate.controller.decision import ControllerSettings
 from quorate.records.ids import Offset
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.engine.node_config import CLUSTER_ID
-from quorate.sim.randomness import Draws
-from quorate.sim.workload.random_requests import DrawnRequests
+from quorate.sim.randomness import RandomSource
+from quorate.sim.workload.random_requests import RandomRequests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ class Standby:
         )
 
 
-class BothWays:
+class DifferentialController:
     """The controller of one leader, twice. Raises Violation if the two differ."""
 
     def __init__(self, seed: int, image: MetadataImage, epoch: Epoch, now_ms: int) -> None:
@@ -135,7 +135,7 @@ class BothWays:
             return None
         going, self._gathered = self._gathered[:count], self._gathered[count:]
         end = going[-1].end_offset
-        self._gathering.cut(end)
+        self._gathering.end_batch(end)
         records = tuple(record for decision in going for record in decision.records)
         return Batch(records, going[0].base_offset, end, self._epoch, now_ms)
 
@@ -146,20 +146,20 @@ class BothWays:
         require_equal(self._plain.image, self._gathering.image, "with an overlay a batch")
 
 
-class DrawnDecisions:
+class RandomDecisions:
     """Random requests to leaders and random cuts, from one random stream."""
 
-    def __init__(self, draws: Draws) -> None:
-        self._draws = draws
-        self._requests = DrawnRequests(draws)
+    def __init__(self, random_source: RandomSource) -> None:
+        self._random_source = random_source
+        self._requests = RandomRequests(random_source)
 
-    def lead(self, image: MetadataImage, epoch: Epoch, now_ms: int) -> BothWays:
+    def lead(self, image: MetadataImage, epoch: Epoch, now_ms: int) -> DifferentialController:
         """Let a new leader become active on this image."""
-        return BothWays(self._draws.between(0, 1 << 60), image, epoch, now_ms)
+        return DifferentialController(self._random_source.between(0, 1 << 60), image, epoch, now_ms)
 
-    def batches(self, ways: BothWays, now_ms: int) -> list[Batch]:
+    def batches(self, ways: DifferentialController, now_ms: int) -> list[Batch]:
         """Make a random number of decisions; returns the batches that were cut."""
-        draws = self._draws
+        draws = self._random_source
         cut: list[Batch | None] = []
 
         def pause() -> None:
@@ -179,7 +179,7 @@ class DrawnDecisions:
 
 
 def _controller(seed: int, image: MetadataImage | None, *, gathers: bool) -> Controller:
-    new_topic_id = Draws(seed, "topics").topic_id
+    new_topic_id = RandomSource(seed, "topics").topic_id
     settings = ControllerSettings(cluster_id=CLUSTER_ID, new_topic_id=new_topic_id)
     return Controller(settings, image=image, gathers=gathers)
 

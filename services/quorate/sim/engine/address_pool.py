@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from quorate.records.ids import NodeId
     from quorate.records.voters import Endpoint
     from quorate.sim.engine.node import SimulatedNode
-    from quorate.sim.randomness import Fates
+    from quorate.sim.randomness import RandomStreams
 
 
 class AddressPool:
     """The node at each address of one cluster."""
 
-    def __init__(self, fates: Fates) -> None:
-        self._fates = fates
+    def __init__(self, random_streams: RandomStreams) -> None:
+        self._random_streams = random_streams
         self._nodes: dict[tuple[str, int], NodeId] = {}
         self._free: list[tuple[Endpoint, ...]] = []
 
@@ -41,8 +41,8 @@ class AddressPool:
         node.moves += 1
         free = node.endpoints
         node.endpoints = (endpoint(node.node_id, node.moves),)
-        if self._free and self._fates.happens(0.3, "addresses"):
-            at = int(self._fates.of("addresses").random() * len(self._free))
+        if self._free and self._random_streams.chance(0.3, "addresses"):
+            at = int(self._random_streams.stream("addresses").random() * len(self._free))
             node.endpoints = self._free.pop(at)
         self._free.append(free)
         self._listen(node)

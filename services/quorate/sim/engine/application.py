@@ -17,8 +17,8 @@ from quorate.server.component_config import controller_settings, pause_ms
 from quorate.server.metadata.application import MetadataApplication
 from quorate.server.metadata.decision_executor import AHEAD_MAX
 from quorate.sim.checkers.oracle import Violation
-from quorate.sim.faults.targeted_snapshots import AimedSnapshotter
-from quorate.sim.workload.kv_model import EVERYBODY, Machine, operation_in, request_of
+from quorate.sim.faults.targeted_snapshots import TargetedSnapshotter
+from quorate.sim.workload.kv_model import EVERYBODY, KvModel, operation_in, request_of
 from quorate.sim.workload.pending_requests import WaitingRequest
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import ProposalResponse, ReadResponse
     from quorate.records.ids import ReplyToken
     from quorate.sim.engine.host import SimulatedHost
-    from quorate.sim.interfaces import MachineBelow
+    from quorate.sim.interfaces import MachineInterface
     from quorate.sim.sim_options import WorldOptions
     from quorate.sim.workload.pending_requests import Told
 
@@ -79,13 +79,13 @@ class _WatchedController(Controller):
 class Application(MetadataApplication):
     """One process's controller; a process may crash before it gets a call."""
 
-    def __init__(self, node: MachineBelow, host: SimulatedHost) -> None:
+    def __init__(self, node: MachineInterface, host: SimulatedHost) -> None:
         config = node.config
         decides = controller_settings(config, node.meta, node.world.new_topic_id)
         super().__init__(
             node.driver,
             _WatchedController(self, decides, gathers=True),
-            AimedSnapshotter(node, config.log),
+            TargetedSnapshotter(node, config.log),
             linger_ms=config.quorum.append_linger_ms,
             pause_ms=pause_ms(config),
             ahead_max=node.world.options.queue.ahead_max or AHEAD_MAX,
@@ -100,31 +100,31 @@ class Application(MetadataApplication):
         # By the id() of the request, which lives as long as its client waits.
         self._asked: dict[int, WaitingRequest] = {}
 
-    def keep_house(self) -> None:
+    def run_housekeeping(self) -> None:
         """Run housekeeping once a second, as long as the process lives."""
         self.tick()
-        self._loop.call_later(TICK_S, self.keep_house)
+        self._loop.call_later(TICK_S, self.run_housekeeping)
 
     # --- calls of the driver ----------------------------------------------------------------------
 
-    def appended(self, effect: AppendToLog, timestamp_ms: int) -> None:
+    def on_appended(self, effect: AppendToLog, timestamp_ms: int) -> None:
         self._node.appended(effect)
-        super().appended(effect, timestamp_ms)
+        super().on_appended(effect, timestamp_ms)
 
-    def progressed(self, progress: PublishProgress) -> None:
+    def on_progress(self, progress: PublishProgress) -> None:
         self._node.published(progress)
-        super().progressed(progress)
+        super().on_progress(progress)
 
-    def answered(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
+    def on_response(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
         self._node.may_die()
-        super().answered(token, response)
+        super().on_response(token, response)
 
     # --- what a client sees -----------------------------------------------------------------------
 
     @property
     def is_active(self) -> bool:
         """True if this process accepts writes."""
-        return self._writing.decides
+        return self._write_handler.accepts_writes
 
     @property
     def applied(self) -> Offset:
@@ -132,9 +132,9 @@ class Application(MetadataApplication):
         return self.controller.image.position.end_offset
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> KvModel:
         """The committed metadata, as the reference model."""
-        return Machine.of(self.controller.image)
+        return KvModel.of(self.controller.image)
 
     @property
     def waiting(self) -> Iterable[WaitingRequest]:
@@ -207,13 +207,13 @@ class Application(MetadataApplication):
             return False
 
         def told(answer: WriteReply | ControllerApiError | None) -> None:
-            self._told(operations, answer)
+            self._on_reply(operations, answer)
 
         caller = caller_of(CLIENT, operations[0], self._node.world.options)
         self.ask(request_of(operations, size_bytes), caller, told)
         return True
 
-    def _told(
+    def _on_reply(
         self, operations: tuple[int, ...], answer: WriteReply | ControllerApiError | None
     ) -> None:
         if answer is None or (isinstance(answer, ControllerApiError) and answer.outcome_unknown):
@@ -242,15 +242,15 @@ class Application(MetadataApplication):
         floor = self._oracle.read_floor
         self._begin_read(
             DescribeConfigs((EVERYBODY,)),
-            lambda reply: self._oracle.current_read_answered(Machine.told(reply), floor),
+            lambda reply: self._oracle.current_read_answered(KvModel.told(reply), floor),
             current=True,
         )
 
-    def read_any(self, seen: Offset, then: Callable[[Offset], None]) -> None:
+    def read_stale(self, seen: Offset, then: Callable[[Offset], None]) -> None:
         """Start a stale read by a client that has `seen` an offset; `then` gets the offset read."""
 
         def told(reply: ReadReply) -> None:
-            machine = Machine.told(reply)
+            machine = KvModel.told(reply)
             self._oracle.read_answered(machine, seen)
             then(Offset(machine.applied))
 

@@ -8,13 +8,13 @@ from typing import Final, TypeAlias
 
 from quorate.sim.checkers.oracle import Violation
 
-Action: TypeAlias = Callable[[], None]
+Callback: TypeAlias = Callable[[], None]
 STEPS_AT_ONE_INSTANT: Final = 5000
 # Forty times the steps of the longest runs.
 STEPS_MAX: Final = 2_000_000
 
 
-class Actions:
+class EventQueue:
     """A heap of (time, sequence, callback). Time is an integer in microseconds.
 
     `steps` is the number of callbacks run so far.
@@ -23,11 +23,11 @@ class Actions:
     def __init__(self) -> None:
         self.now_us = 0
         self.steps = 0
-        self._heap: list[tuple[int, int, Action]] = []
+        self._heap: list[tuple[int, int, Callback]] = []
         self._sequence = 0
         self._stuck = 0
 
-    def schedule(self, delay_us: int, action: Action) -> None:
+    def schedule(self, delay_us: int, action: Callback) -> None:
         """Schedule `action` after `delay_us` microseconds."""
         self._sequence += 1
         heapq.heappush(self._heap, (self.now_us + max(0, delay_us), self._sequence, action))

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.records.ids import Millis
-    from quorate.server.disk.executor import DiskCalls
-    from quorate.sim.interfaces import MachineBelow
+    from quorate.server.disk.executor import DiskCallTracker
+    from quorate.sim.interfaces import MachineInterface
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class DiskCall:
 class SimulatedHost(Host):
     """The host of one process, on a machine whose disk may stall."""
 
-    def __init__(self, node: MachineBelow) -> None:
+    def __init__(self, node: MachineInterface) -> None:
         self.node = node
         self.random = node.random
         # The loop rejects all features that it lacks.
@@ -84,7 +84,7 @@ class SimulatedHost(Host):
     def collect_garbage(self) -> None:
         """Do nothing: the processes of a seed share one interpreter's memory."""
 
-    def disk_queue(self, name: str, calls: DiskCalls) -> SimulatedThread:
+    def disk_queue(self, name: str, calls: DiskCallTracker) -> SimulatedThread:
         thread = self._threads[name] = SimulatedThread(self, name, calls)
         return thread
 
@@ -118,7 +118,7 @@ class SimulatedHost(Host):
             return
         for other in self._threads.values():
             if other is not working and other.first is not None and not self.is_hanging:
-                if world.fates.happens(rate, "threads", self.node.node_id):
+                if world.random_streams.chance(rate, "threads", self.node.node_id):
                     self._is_between = True
                     other.end(other.first)
                     self._is_between = False
@@ -126,7 +126,7 @@ class SimulatedHost(Host):
                         raise ProcessDied
                 return
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """End the calls that are due after a pause or a disk stall."""
         for thread in self._threads.values():
             if self.loop.is_closed():
@@ -137,7 +137,7 @@ class SimulatedHost(Host):
 
     # --- disk stalls ------------------------------------------------------------------------------
 
-    def hang(self) -> None:
+    def stall(self) -> None:
         """Stall the disk: no call to it returns until `release`; all else continues."""
         self.is_hanging = True
         self.node.troubles += 1
@@ -147,7 +147,7 @@ class SimulatedHost(Host):
         """Resume the calls that waited for the disk."""
         self.is_hanging = False
         if not self.node.is_paused:
-            self.go_on()
+            self.resume()
 
     def time_flush(self) -> None:
         """Schedule a check of the leader for when the flush in flight has stalled for too long."""
@@ -168,21 +168,21 @@ class SimulatedHost(Host):
         if self.loop.is_closed() or flush is not self._threads["flush"].first:
             return
         progress = node.progress
-        if not self.is_hanging or node.is_paused or progress is None or self.waits_for_disk:
+        if not self.is_hanging or node.is_paused or progress is None or self.is_blocked_on_disk:
             return
         if progress.is_leader and len(node.log.voters) > 1:
             raise Violation(f"node {node.node_id} leads although its flush does not return")
 
     @property
-    def waits_for_disk(self) -> bool:
+    def is_blocked_on_disk(self) -> bool:
         """True if the core gets no event until the disk has answered."""
-        return self._threads["disk"].is_waited_for or self.node.driver.has_log_alone
+        return self._threads["disk"].is_waited_for or self.node.driver.has_exclusive_log
 
 
 class SimulatedThread:
     """One simulated thread for disk calls."""
 
-    def __init__(self, host: SimulatedHost, name: str, calls: DiskCalls) -> None:
+    def __init__(self, host: SimulatedHost, name: str, calls: DiskCallTracker) -> None:
         self._host = host
         self._name = name
         self._calls = calls

@@ -14,8 +14,8 @@ from quorate.sim.engine.disk import SimulatedDisk
 from quorate.sim.engine.event_loop import MILLION
 from quorate.sim.engine.node_config import DATA_DIR, endpoint
 from quorate.sim.engine.storage import LOG_DIR
-from quorate.sim.faults.file_tampering import Spoiling
-from quorate.sim.faults.lost_logs import Losses
+from quorate.sim.faults.file_tampering import FileTampering
+from quorate.sim.faults.lost_logs import LostLogs
 from quorate.storage.flushed_end import newest_slot
 from quorate.storage.layout import CHECKPOINT_SUFFIX, FLUSHED_END, LOG_SUFFIX, checkpoint_name
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import Random
     from quorate.records.ids import DirectoryId, NodeId, Offset, OffsetAndEpoch
     from quorate.records.voters import Endpoint, Voter
-    from quorate.sim.interfaces import WorldAround
+    from quorate.sim.interfaces import ClusterInterface
 
 # Suffixes of the files that hold records and are read at a start.
 _WITH_RECORDS: Final = (LOG_SUFFIX, CHECKPOINT_SUFFIX)
@@ -42,12 +42,12 @@ SHORT: Final = "short of descriptors"
 ROTTEN: Final = "rotten"
 
 
-class Hardware:
+class SimulatedMachine:
     """One machine of the cluster."""
 
-    def __init__(self, world: WorldAround, node_id: NodeId, directory_id: DirectoryId) -> None:
+    def __init__(self, world: ClusterInterface, node_id: NodeId, directory_id: DirectoryId) -> None:
         self.world = world
-        self.random: Random = world.fates.of("core", node_id)
+        self.random: Random = world.random_streams.stream("core", node_id)
         self.node_id = node_id
         self.directory_id = directory_id
         self.endpoints: tuple[Endpoint, ...] = (endpoint(node_id),)
@@ -57,8 +57,8 @@ class Hardware:
         # The faults, including bit rot, that the current process has met.
         self.faults_met: dict[str, None] = {}
         self.log = LogView()
-        self.losses = Losses()
-        self.spoiling = Spoiling(self.disk)
+        self.lost_logs = LostLogs()
+        self.file_tampering = FileTampering(self.disk)
         # True if the next start finds damage, or an interrupted start has found some.
         self.is_harmed = False
         self.drift_ppm = 0
@@ -104,7 +104,7 @@ class Hardware:
                 raise OSError(number, f"the simulated disk is {self.disk_fault}", path)
 
     @property
-    def is_rotten(self) -> bool:
+    def is_corrupt(self) -> bool:
         """True if bits have flipped in the log or in a snapshot, and the next start reads them."""
         return any(name.endswith(_WITH_RECORDS) for name in self.disk.rotten_files(LOG_DIR))
 
@@ -113,22 +113,22 @@ class Hardware:
         """True if bits have flipped in flushed-end and none of its slots is valid."""
         if FLUSHED_END not in self.disk.rotten_files(DATA_DIR):
             return False
-        return newest_slot(self.spoiling.content(f"{DATA_DIR}/{FLUSHED_END}") or b"") is None
+        return newest_slot(self.file_tampering.content(f"{DATA_DIR}/{FLUSHED_END}") or b"") is None
 
     @property
     def flushed_end_on_platter(self) -> Offset | None:
         """The flushed end that a power loss leaves; None if the file was tampered with."""
-        if self.spoiling.paths or FLUSHED_END in self.disk.rotten_files(DATA_DIR):
+        if self.file_tampering.paths or FLUSHED_END in self.disk.rotten_files(DATA_DIR):
             return None
         newest = newest_slot(self.disk.on_platter(f"{DATA_DIR}/{FLUSHED_END}"))
         return None if newest is None else newest[2].end.offset
 
-    def age(self, path: str, data: bytes | None, *, harms: bool) -> None:
+    def restore_stale(self, path: str, data: bytes | None, *, harms: bool) -> None:
         """Restore an older copy of a file; with `harms` the log counts as lost and damaged."""
         if harms:
-            self.lose_what_is_there()
+            self.forget_durable_log()
             self.is_harmed = True
-        self.spoiling.put_back(path, data)
+        self.file_tampering.restore_stale(path, data)
 
     def is_on_platter(self, snapshot_id: OffsetAndEpoch) -> bool:
         """True if that snapshot survives any power loss."""
@@ -146,12 +146,12 @@ class Hardware:
                 return True
             if self.safe_end() >= offset and log.chain_at(offset) == chain:
                 return True
-        return self.losses.had(voter.key.directory_id, offset, chain)
+        return self.lost_logs.once_held(voter.key.directory_id, offset, chain)
 
-    def had(self, voter: Voter, offset: Offset) -> bool:
+    def held_committed(self, voter: Voter, offset: Offset) -> bool:
         """The same for the committed log below `offset`."""
         return self.holds(voter, offset, self.world.oracle.chains.get(offset))
 
-    def lose_what_is_there(self) -> None:
+    def forget_durable_log(self) -> None:
         """Record that the log flushed here is lost: invariants must not rely on it any more."""
-        self.losses.note(self.directory_id, self.log, self.safe_end())
+        self.lost_logs.note(self.directory_id, self.log, self.safe_end())

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from quorate.records.ids import CallId, NodeId
-    from quorate.sim.randomness import Fates
+    from quorate.sim.randomness import RandomStreams
 
 
-@named_value
+@keyword_value_type
 class NetworkOptions:
     """Delays in microseconds, probabilities per message."""
 
@@ -31,7 +31,7 @@ class NetworkOptions:
     duplication_rate: float = 0.0
 
 
-@value
+@value_type
 class PeerCaller:
     """The caller of a request: one call by one process of a node."""
 
@@ -66,7 +66,7 @@ class Network:
     """Reachability between nodes, and message delays."""
 
     options: NetworkOptions
-    fates: Fates
+    random_streams: RandomStreams
     blocked: dict[tuple[NodeId, NodeId], None] = field(default_factory=dict)
     holds: list[Hold] = field(default_factory=list)
     _were_blocked: dict[tuple[NodeId, NodeId], None] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Network:
         options = self.options
         delay = options.delay_us
         if options.jitter_us or options.slow_rate:
-            draw = self.fates.of("way", source, target).random
+            draw = self.random_streams.stream("way", source, target).random
             delay += int(draw() * options.jitter_us)
             if options.slow_rate and draw() < options.slow_rate:
                 delay += int(draw() * options.slow_us)
@@ -94,10 +94,10 @@ class Network:
         """The delays of the copies of one message; empty if it is lost."""
         if (source, target) in self.blocked:
             return []
-        if self.fates.happens(self.options.loss_rate, "loss", source, target):
+        if self.random_streams.chance(self.options.loss_rate, "loss", source, target):
             return []
         delays = [self.delay(source, target)]
-        if self.fates.happens(self.options.duplication_rate, "copies", source, target):
+        if self.random_streams.chance(self.options.duplication_rate, "copies", source, target):
             delays.append(self.delay(source, target) + self.delay(source, target))
         return delays
 

@@ -17,11 +17,11 @@ from quorate.server.component_config import raft_config
 from quorate.sim.checkers.log_view import LogView
 from quorate.sim.engine.disk import Survival
 from quorate.sim.engine.host import ProcessDied
-from quorate.sim.engine.machine import ROTTEN, Hardware
+from quorate.sim.engine.machine import ROTTEN, SimulatedMachine
 from quorate.sim.engine.node_config import controller_config
 from quorate.sim.engine.process import Process
 from quorate.sim.engine.storage import LOG_DIR, open_storage
-from quorate.sim.faults.lost_votes import is_in_dispute, tell_what_is_forgotten
+from quorate.sim.faults.lost_votes import is_in_dispute, report_forgotten
 from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from quorate.sim.engine.application import Application
     from quorate.sim.engine.host import SimulatedHost
     from quorate.sim.engine.network import PeerCaller
-    from quorate.sim.engine.storage import WatchedStore
-    from quorate.sim.interfaces import WorldAround
-    from quorate.sim.views import SeenNode
+    from quorate.sim.engine.storage import ObservedStore
+    from quorate.sim.interfaces import ClusterInterface
+    from quorate.sim.views import NodeView
     from quorate.sim.workload.pending_requests import WaitingRequest
     from quorate.storage.meta_properties import MetaProperties
 
@@ -52,10 +52,10 @@ class Status(Enum):
     FAILED = "the process runs, but its disk has failed"
 
 
-class SimulatedNode(Hardware):
+class SimulatedNode(SimulatedMachine):
     """A machine with a disk, and on it one process after another."""
 
-    def __init__(self, world: WorldAround, node_id: NodeId, directory_id: DirectoryId) -> None:
+    def __init__(self, world: ClusterInterface, node_id: NodeId, directory_id: DirectoryId) -> None:
         super().__init__(world, node_id, directory_id)
         self.status = Status.STOPPED
         self.incarnation = 0
@@ -69,7 +69,7 @@ class SimulatedNode(Hardware):
         self.config: ControllerConfig
         self.meta: MetaProperties
         self.core: RaftCore
-        self.store: WatchedStore
+        self.store: ObservedStore
         self.process: Process
 
     @property
@@ -82,7 +82,7 @@ class SimulatedNode(Hardware):
 
     @property
     def is_stepped(self) -> bool:
-        return self.is_listening and not self.is_paused and not self.host.waits_for_disk
+        return self.is_listening and not self.is_paused and not self.host.is_blocked_on_disk
 
     @property
     def is_at_rest(self) -> bool:
@@ -97,21 +97,23 @@ class SimulatedNode(Hardware):
         return self.is_listening and self.host.is_hanging
 
     @property
-    def is_well(self) -> bool:
+    def is_healthy(self) -> bool:
         if not self.is_listening or self.is_paused or self.host.is_hanging:
             return False
-        is_bound, is_there = self.core.replica.is_bound, not self.world.is_taken_over(self)
-        return not is_bound and is_there and self.disk_fault is None and not self.is_rotten
+        is_bound, is_there = self.core.replica.is_bound, not self.world.is_hijacked(self)
+        return not is_bound and is_there and self.disk_fault is None and not self.is_corrupt
 
     @property
-    def is_whole(self) -> bool:
+    def is_intact(self) -> bool:
         """True if its log is complete and has no undetected damage.
 
         An interrupted recovery may have quarantined the damage: then no file shows it.
         """
-        return not (self.is_rotten or self.is_healing or self.is_harmed or self.spoiling.paths)
+        return not (
+            self.is_corrupt or self.is_healing or self.is_harmed or self.file_tampering.paths
+        )
 
-    def is_found_by(self, other: SeenNode) -> bool:
+    def is_found_by(self, other: NodeView) -> bool:
         voter = other.log.voters.by_id(self.node_id)
         return voter is None or voter.endpoints == self.endpoints
 
@@ -146,16 +148,16 @@ class SimulatedNode(Hardware):
         try:
             recovered = self._recover()
         except ProcessDied:
-            self.world.endings.died(self)
+            self.world.process_exits.died(self)
             return
         except (OSError, StorageError) as error:
             self.status = Status.STOPPED
-            self.world.remark(f"node {self.node_id} does not start: {error}")
+            self.world.log(f"node {self.node_id} does not start: {error}")
             self.world.watch.refused(self, error)
-            self.world.endings.refused(self, error)
+            self.world.process_exits.refused(self, error)
             return
         self.status = Status.RUNNING
-        self.world.remark(f"node {self.node_id} starts: log end {recovered.end}")
+        self.world.log(f"node {self.node_id} starts: log end {recovered.end}")
         self.world.watch.started(self, recovered)
         settings = raft_config(self.config, self.meta)
         self.core = RaftCore(settings, recovered, self.random, self.incarnation)
@@ -164,24 +166,24 @@ class SimulatedNode(Hardware):
     def _recover(self) -> RecoveredState:
         self.faults_met.clear()
         is_in_doubt = is_in_dispute(self)
-        self.is_harmed |= self.is_rotten or is_in_doubt or self.has_lost_flushed_end
-        if self.is_harmed or self.spoiling.paths:
+        self.is_harmed |= self.is_corrupt or is_in_doubt or self.has_lost_flushed_end
+        if self.is_harmed or self.file_tampering.paths:
             self.faults_met[ROTTEN] = None
         # An interrupted recovery may have removed the damage, so that the next one finds none.
         self.is_harmed |= self.is_healing
-        if self.is_rotten or is_in_doubt:
+        if self.is_corrupt or is_in_doubt:
             # Flushed writes after the damage are lost with it, although their offset was reported.
-            self.lose_what_is_there()
-        tell_what_is_forgotten(self, self.world.watch)
+            self.forget_durable_log()
+        report_forgotten(self, self.world.watch)
         self.config = controller_config(self.world, self, self.world.static_voters)
         self.store, found = open_storage(self.disk, self.config)
         self.store.node = self
         self.meta = found.meta
         recovered = found.state
         self.was_harmed, self.is_harmed = self.is_harmed, False
-        self.spoiling.forget()
+        self.file_tampering.forget()
         for finding in found.findings:
-            self.world.remark(f"node {self.node_id} finds: {finding}")
+            self.world.log(f"node {self.node_id} finds: {finding}")
         self.is_healing = recovered.remembered_end is not None or recovered.abstains
         self._view_log(recovered)
         snapshots = recovered.snapshots
@@ -224,25 +226,25 @@ class SimulatedNode(Hardware):
 
     def rot(self, name: str, position: int, mask: int) -> None:
         """Flip bits of one byte of a log file, undetected so far."""
-        self.lose_what_is_there()
+        self.forget_durable_log()
         self.faults_met[ROTTEN] = None
         self.disk.rot(f"{LOG_DIR}/{name}", position, mask)
 
     def replace_disk(self, directory_id: DirectoryId) -> None:
         """Install an empty disk: a new replica, or without directory ids the same one."""
-        self.lose_what_is_there()
+        self.forget_durable_log()
         self.disk.wipe()
         self.directory_id = directory_id
         self.log, self.is_harmed = LogView(), False
         self.is_healing = self.world.options.kraft_version == 0
-        self.spoiling.forget()
+        self.file_tampering.forget()
 
     def fail(self, message: str) -> None:
         """The disk has failed: the core gets no more events, the listener closes.
 
         See rule `disk_fail_stop`.
         """
-        self.world.remark(f"node {self.node_id}: {message}")
+        self.world.log(f"node {self.node_id}: {message}")
         callers = self._end(Status.FAILED)
         self.world.process_ended(self, callers)
 
@@ -268,7 +270,7 @@ class SimulatedNode(Hardware):
         self.is_paused = False
         self.host.loop.resume()
         if not self.host.is_hanging:
-            self.host.go_on()
+            self.host.resume()
 
     # --- events -----------------------------------------------------------------------------------
 
@@ -331,7 +333,7 @@ class SimulatedNode(Hardware):
     def healed(self) -> None:
         """The log has reached its healing target; later bit rot is still undetected."""
         self.is_healing = False
-        self.world.remark(f"node {self.node_id} is whole again")
+        self.world.log(f"node {self.node_id} is whole again")
 
     # --- crashes ----------------------------------------------------------------------------------
 
@@ -343,7 +345,7 @@ class SimulatedNode(Hardware):
 
     def may_die(self) -> None:
         """Crash if it is due, before an effect or a disk call."""
-        if not self.world.endings.is_time_to_die(self):
+        if not self.world.process_exits.should_crash(self):
             return
         if self.status is Status.RUNNING:
             # The stack unwinds first.
@@ -353,4 +355,4 @@ class SimulatedNode(Hardware):
 
     def _died(self, incarnation: int) -> None:
         if self.incarnation == incarnation and self.status is Status.RUNNING:
-            self.world.endings.died(self)
+            self.world.process_exits.died(self)

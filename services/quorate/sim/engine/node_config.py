@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import NodeId
     from quorate.records.voters import VoterSet
     from quorate.sim.sim_options import WorldOptions
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 LISTENER: Final = "GRPC"
 PORT: Final = 9094
@@ -29,22 +29,22 @@ def endpoint(node_id: NodeId, moves: int = 0) -> Endpoint:
     return Endpoint(LISTENER, f"node-{node_id}", PORT + moves)
 
 
-def bootstrap_name(node: SeenNode) -> tuple[str, int]:
+def bootstrap_name(node: NodeView) -> tuple[str, int]:
     """A name that is resolved for each connection, so that it stays valid when the node moves."""
     return f"bootstrap-{node.node_id}", PORT
 
 
-def is_lost(world: SeenWorld, node: SeenNode) -> bool:
+def is_lost(world: ClusterView, node: NodeView) -> bool:
     """True if this node can discover the others only by its settings, which are outdated.
 
     No replica calls a node that is not a voter, and a lost log does not name the endpoints of nodes
     that have moved.
     """
     is_voter = any(node.is_voter(voter) for voter in world.oracle.voters_at(world.oracle.end))
-    return not world.options.reach.has_bootstrap_names and not (node.is_whole and is_voter)
+    return not world.options.reach.has_bootstrap_names and not (node.is_intact and is_voter)
 
 
-def bootstrap_server(world: SeenWorld, node: SeenNode, other: SeenNode) -> tuple[str, int]:
+def bootstrap_server(world: ClusterView, node: NodeView, other: NodeView) -> tuple[str, int]:
     """The bootstrap server that a node's settings name for another: its name or first address.
 
     An operator who repairs a quorum after all faults writes the current addresses of the others
@@ -59,7 +59,7 @@ def bootstrap_server(world: SeenWorld, node: SeenNode, other: SeenNode) -> tuple
 
 
 def controller_config(
-    world: SeenWorld, node: SeenNode, static_voters: VoterSet
+    world: ClusterView, node: NodeView, static_voters: VoterSet
 ) -> ControllerConfig:
     """All settings of a node, from the seed's options and the current addresses."""
     own = node.endpoints[0]

@@ -27,36 +27,36 @@ from quorate.raft.messages import (
 from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
 from quorate.server.driver.observers import Observers
-from quorate.server.driver.raft_driver import Ending, RaftDriver
+from quorate.server.driver.raft_driver import ExitReason, RaftDriver
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.engine.application import Application
 from quorate.sim.engine.host import SimulatedHost
-from quorate.sim.fuzz.peer_responses import on_its_way
+from quorate.sim.fuzz.peer_responses import maybe_corrupt
 
 if TYPE_CHECKING:
     import asyncio
 
     from quorate.raft.messages import Request, Response
     from quorate.records.ids import Millis, ReplyToken
-    from quorate.sim.interfaces import MachineBelow
+    from quorate.sim.interfaces import MachineInterface
 
 
-class WatchedDriver(RaftDriver):
+class ObservedDriver(RaftDriver):
     """The production driver. The cluster assigns its tokens: they are unique in a transcript."""
 
-    node: MachineBelow
+    node: MachineInterface
     token: ReplyToken | None = None
 
     @property
     def wake_at_ms(self) -> Millis | None:
         """The wake-up time that the core has requested."""
-        return self._alarm.wanted_ms
+        return self._wakeup_timer.deadline_ms
 
     @property
     def is_at_rest(self) -> bool:
         """True if all effects of the core are done, and it has got all events."""
-        is_busy = self._barriers.is_under_way or self._is_pumping
-        return not (is_busy or self._effects or self._inbox or self.ending)
+        is_busy = self._barriers.is_active or self._is_pumping
+        return not (is_busy or self._effects or self._inbox or self.exit_reason)
 
     def next_token(self) -> ReplyToken:
         token, self.token = self.token, None
@@ -69,10 +69,10 @@ class WatchedDriver(RaftDriver):
         super()._reply(token, response)
 
 
-class DriverWitness(Observers):
+class DriverObserver(Observers):
     """Reports a driver's steps to transcript and invariants; unlike in production it may raise."""
 
-    def __init__(self, node: MachineBelow) -> None:
+    def __init__(self, node: MachineInterface) -> None:
         super().__init__()
         self._node = node
         self._saving: api.SaveElection | None = None
@@ -86,7 +86,7 @@ class DriverWitness(Observers):
         watch = world.watch
         is_due = self._wake_at_ms is not None and self._wake_at_ms <= node.local_ms
         self._wake_at_ms = update.wake_at_ms
-        for note in update.notes:
+        for note in update.trace:
             watch.noted(node, note)
         if isinstance(event, api.RequestReceived):
             request = event.request
@@ -104,7 +104,7 @@ class DriverWitness(Observers):
             watch.heard_leader(node)
         if any(map(_changes_voters, update.effects)):
             watch.changing(node)
-            world.tempt_fate(node)
+            world.maybe_crash(node)
         for effect in update.effects:
             if isinstance(effect, api.SendReply):
                 self._replying(effect)
@@ -122,7 +122,7 @@ class DriverWitness(Observers):
                 watch.confirming(node, effect.token)
 
     def saving(self, effect: api.SaveElection) -> None:
-        self._node.world.tempt_fate(self._node)
+        self._node.world.maybe_crash(self._node)
         self._node.world.watch.saving(self._node, effect.state)
         self._saving = effect
 
@@ -140,10 +140,10 @@ class DriverWitness(Observers):
 class Process:
     """The lifetime of one process, from the start of its core."""
 
-    def __init__(self, node: MachineBelow) -> None:
+    def __init__(self, node: MachineInterface) -> None:
         self._node = node
         self.host = SimulatedHost(node)
-        self.driver: WatchedDriver
+        self.driver: ObservedDriver
         self.application: Application
         self.has_begun = False
 
@@ -153,14 +153,14 @@ class Process:
 
     def _begin(self) -> None:
         node = self._node
-        witness = DriverWitness(node)
-        self.driver = WatchedDriver(node.core, node.store, self._ended, witness, self.host)
+        witness = DriverObserver(node)
+        self.driver = ObservedDriver(node.core, node.store, self._ended, witness, self.host)
         self.driver.node = node
         self.has_begun = True
         self.application = application = Application(node, self.host)
         self.driver.start(self, application)
         application.begin(node.newest_snapshot)
-        application.keep_house()
+        application.run_housekeeping()
 
     def deliver(self, work: api.Event) -> None:
         """Deliver an event in the next iteration of the loop."""
@@ -183,7 +183,7 @@ class Process:
 
     def hung_up(self, token: ReplyToken) -> None:
         """The caller does not wait for that response any more."""
-        self.host.loop.run(self.driver.gone, token)
+        self.host.loop.run(self.driver.caller_disconnected, token)
 
     def _answered(
         self, token: ReplyToken, request: Request, answer: asyncio.Future[Response]
@@ -194,19 +194,19 @@ class Process:
         caller = node.callers.pop(token, None)
         if answer.cancelled():
             if caller is not None:
-                world.send_response(node, caller, api.CallFailure.DISCONNECTED)
+                world.send_response(node, caller, api.RequestFailure.DISCONNECTED)
             return
         response = answer.result()
         world.watch.answered(node, token, request, response)
         is_granted = isinstance(response, VoteResponse) and response.vote_granted
         if isinstance(request, VoteRequest) and is_granted:
-            tell = world.watch.promised if request.pre_vote else world.watch.voted
+            tell = world.watch.on_pre_vote_granted if request.pre_vote else world.watch.voted
             tell(node, request.replica_epoch, request.replica)
         if isinstance(response, MembershipResponse) and caller is None:
             world.answers[token] = response
         if caller is not None:
             assert isinstance(response, PeerResponse), "peers are sent nothing else"
-            arriving = on_its_way(world, response, node.node_id, caller.node_id)
+            arriving = maybe_corrupt(world, response, node.node_id, caller.node_id)
             world.send_response(node, caller, arriving)
 
     # --- peers ------------------------------------------------------------------------------------
@@ -225,29 +225,29 @@ class Process:
 
     def end(self) -> None:
         """End the process: none of its code runs any more, not even coroutines being disposed."""
-        if self.has_begun and self.driver.ending is None:
-            self.driver.ending = Ending.STOPPED
+        if self.has_begun and self.driver.exit_reason is None:
+            self.driver.exit_reason = ExitReason.STOPPED
         self.host.loop.close()
 
-    def _ended(self, ending: Ending, message: str) -> None:
+    def _ended(self, exit_reason: ExitReason, message: str) -> None:
         node = self._node
         try:
-            node.world.watch.ended(node, ending, message)
+            node.world.watch.ended(node, exit_reason, message)
         except Violation as error:
             # Code on the stack would treat it as a disk failure.
             self.host.loop.fail(error)
             return
-        match ending:
-            case Ending.STOPPED | Ending.LATE:
-                node.world.endings.stopped(node)
-            case Ending.DAMAGED:
-                node.world.remark(f"node {node.node_id}: {message}")
-                node.world.endings.stopped(node)
-            case Ending.DISK_FAILED:
+        match exit_reason:
+            case ExitReason.STOPPED | ExitReason.LATE:
+                node.world.process_exits.stopped(node)
+            case ExitReason.DAMAGED:
+                node.world.log(f"node {node.node_id}: {message}")
+                node.world.process_exits.stopped(node)
+            case ExitReason.DISK_FAILED:
                 node.fail(message)
-            case Ending.SHORT:
-                node.world.remark(f"node {node.node_id}: {message}")
-                node.world.endings.ran_short(node)
+            case ExitReason.SHORT:
+                node.world.log(f"node {node.node_id}: {message}")
+                node.world.process_exits.on_resource_shortage(node)
             case _:
                 crash = sys.exc_info()[1]
                 self.host.loop.fail(Violation(message) if crash is None else crash)

@@ -14,34 +14,36 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.raft.api import Random
-    from quorate.sim.cluster import World
+    from quorate.sim.cluster import Cluster
 
 
-def build(world: World, draws: Callable[[int], Random] | None = None) -> None:
+def build(cluster: Cluster, draws: Callable[[int], Random] | None = None) -> None:
     """Format every disk, then start every node: voters 1..n, observers after them.
 
     `draws` replaces the random stream of each core, by node id.
     """
-    options = world.options
+    options = cluster.options
     total = options.voters + options.observers
     for number in range(1, total + 1):
-        node = SimulatedNode(world, NodeId(number), DirectoryId(world.fates.directory_id(number)))
+        node = SimulatedNode(
+            cluster, NodeId(number), DirectoryId(cluster.random_streams.directory_id(number))
+        )
         if draws is not None:
             node.random = draws(number)
         if options.processes.drift_ppm:
-            draw = world.fates.of("clock", number).random
+            draw = cluster.random_streams.stream("clock", number).random
             node.drift_ppm = int((draw() * 2 - 1) * options.processes.drift_ppm)
             node.base_ms = int(draw() * 1_000_000)
-        world.add_node(node)
+        cluster.add_node(node)
     voters = VoterSet.of(
         Voter(node.key if options.kraft_version else ReplicaKey(node.node_id), node.endpoints)
-        for node in world.nodes.values()
+        for node in cluster.nodes.values()
         if node.node_id <= options.voters
     )
     if options.kraft_version == 0:
-        world.static_voters = voters
-    world.oracle.voter_sets.append((Offset(0), voters))
-    for node in world.nodes.values():
+        cluster.static_voters = voters
+    cluster.oracle.voter_sets.append((Offset(0), voters))
+    for node in cluster.nodes.values():
         is_first = options.kraft_version == 0
         first = None if is_first or node.key not in voters else voters
         format_node(node, first, is_first_bootstrap=is_first)

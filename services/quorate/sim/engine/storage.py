@@ -12,7 +12,7 @@ from quorate.server.component_config import storage_config
 from quorate.sim.engine.node_config import DATA_DIR
 from quorate.storage.flushed_end import newest_slot
 from quorate.storage.formatter import Formatting, format_directory
-from quorate.storage.healing import Healing
+from quorate.storage.healing import HealingState
 from quorate.storage.layout import BOOTSTRAP_ID, FLUSHED_END, parse_checkpoint, parse_segment
 from quorate.storage.layout import LOG_DIR as LOG_DIR_NAME
 from quorate.storage.log_store import LogStore
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from quorate.records.voters import VoterSet
     from quorate.server.config import ControllerConfig
     from quorate.sim.engine.disk import SimulatedDisk
-    from quorate.sim.interfaces import MachineBelow
+    from quorate.sim.interfaces import MachineInterface
     from quorate.storage.recovery.recovery import Recovered
 
 LOG_DIR: Final = f"{DATA_DIR}/{LOG_DIR_NAME}"
 CACHE_BYTES: Final = 8192
 
 
-class WatchedStore(LogStore):
+class ObservedStore(LogStore):
     """The production log store, which notifies the invariants of changes to the log."""
 
-    node: MachineBelow
+    node: MachineInterface
 
     def truncate(self, effect: TruncateLog) -> LogTruncated | TruncationRefused:
         self.node.world.watch.truncating(self.node, effect.to)
@@ -54,7 +54,7 @@ class WatchedStore(LogStore):
         return event
 
     def install(self, effect: InstallSnapshot) -> SnapshotInstalled | SnapshotRefused:
-        self.node.world.spoil(self.node, effect.snapshot_id)
+        self.node.world.maybe_corrupt_snapshot(self.node, effect.snapshot_id)
         self.node.world.watch.installing(self.node, effect.snapshot_id)
         event = super().install(effect)
         if isinstance(event, SnapshotInstalled):
@@ -81,9 +81,9 @@ class WatchedStore(LogStore):
             self.node.log.drop_before(cleaned.log_start)
         return cleaned
 
-    def _remember(self, healing: Healing) -> None:
-        super()._remember(healing)
-        if healing == Healing():
+    def _remember(self, healing_state: HealingState) -> None:
+        super()._remember(healing_state)
+        if healing_state == HealingState():
             self.node.healed()
 
 
@@ -104,14 +104,16 @@ def format_disk(
     format_directory(disk, DATA_DIR, formatting, timestamp_ms=0)
 
 
-def open_storage(disk: SimulatedDisk, settings: ControllerConfig) -> tuple[WatchedStore, Recovered]:
+def open_storage(
+    disk: SimulatedDisk, settings: ControllerConfig
+) -> tuple[ObservedStore, Recovered]:
     """Recover the directory as a controller does when it starts, with little memory for it."""
     config = replace(storage_config(settings), cache_bytes=CACHE_BYTES)
     recovered = recover(disk, DATA_DIR, config)
-    return WatchedStore(disk, DATA_DIR, recovered, config), recovered
+    return ObservedStore(disk, DATA_DIR, recovered, config), recovered
 
 
-def rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
+def corruptible_files(disk: SimulatedDisk) -> list[tuple[str, int]]:
     """Files of the log directory with the number of leading bytes that were certainly flushed.
 
     Data after the durable flushed end may be a torn tail, which recovery may truncate silently

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.errors import ErrorCode
-from quorate.sim.actions.admin_requests import GiveLeave, HandOverLeadership
+from quorate.sim.actions.admin_requests import RequestShutdownPermit, TransferLeadership
 from quorate.sim.actions.processes import Stop
 from quorate.sim.engine.node import Status
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from quorate.raft.messages import MembershipResponse
     from quorate.records.ids import ReplyToken
-    from quorate.sim.action_runner import Stage
-    from quorate.sim.actions.admin_requests import Question
+    from quorate.sim.action_runner import ActionRunner
+    from quorate.sim.actions.admin_requests import OperatorRequest
     from quorate.sim.engine.node import SimulatedNode
-    from quorate.sim.randomness import Draws
+    from quorate.sim.randomness import RandomSource
 
 # The time limits for the permit and for a response, and two intervals: for polling a response, and
 # the longest between two requests.
@@ -31,87 +31,93 @@ LOOK_US: Final = 20_000
 TRY_US: Final = 300_000
 
 
-class Turns:
+class ConcurrentStops:
     """The concurrent stops of one cluster."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.world = stage.world
+    def __init__(self, action_runner: ActionRunner) -> None:
+        self.action_runner = action_runner
+        self.cluster = action_runner.cluster
         self._stopping: dict[int, int] = {}
 
-    def begin(self, draws: Draws) -> None:
+    def begin(self, random_source: RandomSource) -> None:
         """Tell a random part of the running voters to stop, all at the same time."""
-        leader = self.world.leader()
+        leader = self.cluster.leader()
         if leader is None:
             return
         voters = leader.log.voters
-        there = [n for n in self.world.running() if any(n.is_voter(v) for v in voters)]
+        there = [n for n in self.cluster.running() if any(n.is_voter(v) for v in voters)]
         there = [n for n in there if self._stopping.get(n.node_id) != n.incarnation]
-        draws.random.shuffle(there)
-        count = 1 + int(draws.random.random() * len(there))
-        until_ms = self.world.now_ms + PATIENCE_MS
+        random_source.random.shuffle(there)
+        count = 1 + int(random_source.random.random() * len(there))
+        until_ms = self.cluster.now_ms + PATIENCE_MS
         for node in there[:count]:
-            self.world.remark(f"node {node.node_id} is to stop in turn")
+            self.cluster.log(f"node {node.node_id} is to stop in turn")
             self._stopping[node.node_id] = node.incarnation
-            self._try(node, node.incarnation, until_ms, draws)
+            self._try(node, node.incarnation, until_ms, random_source)
 
-    def _try(self, node: SimulatedNode, incarnation: int, until_ms: int, draws: Draws) -> None:
+    def _try(
+        self, node: SimulatedNode, incarnation: int, until_ms: int, random_source: RandomSource
+    ) -> None:
         if not self._is_there(node, incarnation):
             return
-        if self.world.now_ms >= until_ms:
-            self.world.remark(f"node {node.node_id} stops without leave")
-            self.stage.do(Stop(who=node.node_id))
+        if self.cluster.now_ms >= until_ms:
+            self.cluster.log(f"node {node.node_id} stops without leave")
+            self.action_runner.run(Stop(who=node.node_id))
             return
 
         def again() -> None:
-            self._try(node, incarnation, until_ms, draws)
+            self._try(node, incarnation, until_ms, random_source)
 
         def answered(response: MembershipResponse | None) -> None:
             if response is not None and response.error is ErrorCode.NONE:
-                self._go(node, incarnation, until_ms, draws)
+                self._go(node, incarnation, until_ms, random_source)
             else:
-                self.world.schedule(int(draws.random.random() * TRY_US), again)
+                self.cluster.schedule(int(random_source.random.random() * TRY_US), again)
 
-        self._ask(GiveLeave(whom=node.node_id), answered)
+        self._ask(RequestShutdownPermit(whom=node.node_id), answered)
 
-    def _go(self, node: SimulatedNode, incarnation: int, until_ms: int, draws: Draws) -> None:
+    def _go(
+        self, node: SimulatedNode, incarnation: int, until_ms: int, random_source: RandomSource
+    ) -> None:
         """Stop a voter that has a permit; a leader first transfers leadership."""
         if not self._is_there(node, incarnation):
             return
         leads = node.progress is not None and node.progress.is_leader
-        if not leads or self.world.now_ms >= until_ms:
-            self.world.remark(f"node {node.node_id} stops with leave")
-            self.stage.do(Stop(who=node.node_id))
+        if not leads or self.cluster.now_ms >= until_ms:
+            self.cluster.log(f"node {node.node_id} stops with leave")
+            self.action_runner.run(Stop(who=node.node_id))
             return
         others = [v.key.node_id for v in node.log.voters if v.key.node_id != node.node_id]
 
         def again() -> None:
-            self._go(node, incarnation, until_ms, draws)
+            self._go(node, incarnation, until_ms, random_source)
 
         def answered(_: MembershipResponse | None) -> None:
-            self.world.schedule(LOOK_US, again)
+            self.cluster.schedule(LOOK_US, again)
 
-        to = others[int(draws.random.random() * len(others))]
-        self._ask(HandOverLeadership(to=to), answered)
+        to = others[int(random_source.random.random() * len(others))]
+        self._ask(TransferLeadership(to=to), answered)
 
     def _is_there(self, node: SimulatedNode, incarnation: int) -> bool:
         """True if the same process still runs and faults have not stopped."""
         is_same = node.incarnation == incarnation and node.status is Status.RUNNING
-        return is_same and not self.world.is_calm
+        return is_same and not self.cluster.is_calm
 
-    def _ask(self, question: Question, then: Callable[[MembershipResponse | None], None]) -> None:
+    def _ask(
+        self, operator_request: OperatorRequest, then: Callable[[MembershipResponse | None], None]
+    ) -> None:
         """Send a request to the leader and pass on its response; None if none arrives in time."""
-        token = self.stage.do(question)
+        token = self.action_runner.run(operator_request)
         if token is None:
-            self.world.schedule(TRY_US, lambda: then(None))
+            self.cluster.schedule(TRY_US, lambda: then(None))
             return
-        self._await(token, self.world.now_ms + ANSWER_MS, then)
+        self._await(token, self.cluster.now_ms + ANSWER_MS, then)
 
     def _await(
         self, token: ReplyToken, until_ms: int, then: Callable[[MembershipResponse | None], None]
     ) -> None:
-        answer = self.world.answers.pop(token, None)
-        if answer is not None or self.world.now_ms >= until_ms:
+        answer = self.cluster.answers.pop(token, None)
+        if answer is not None or self.cluster.now_ms >= until_ms:
             then(answer)
         else:
-            self.world.schedule(LOOK_US, lambda: self._await(token, until_ms, then))
+            self.cluster.schedule(LOOK_US, lambda: self._await(token, until_ms, then))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.sim.cases.field_codec import with_fields
 from quorate.sim.engine.disk import Survival
 from quorate.sim.engine.network import NetworkOptions, PartitionShape
@@ -87,7 +87,7 @@ def draw_options(random: Random) -> WorldOptions:
     )
 
 
-@value
+@value_type
 class _Draw:
     """Draws by `random()` alone, so that a mix depends only on its seed."""
 

@@ -20,7 +20,7 @@ class _Spoiled(NamedTuple):
     holds: bytes | None
 
 
-class Spoiling:
+class FileTampering:
     """The tampering with the files of one disk since its last valid start."""
 
     def __init__(self, disk: SimulatedDisk) -> None:
@@ -34,13 +34,13 @@ class Spoiling:
     def _content(self, path: str) -> bytes | None:
         return self._disk.read(path) if self._disk.exists(path) else None
 
-    def rot(self, path: str, position: int, mask: int) -> None:
+    def flip_bits(self, path: str, position: int, mask: int) -> None:
         """Flip the bits of `mask` in one byte, with or without a running process."""
         held = self.content(path)
         self._disk.rot(path, position, mask)
         self._spoiled[path] = _Spoiled(held, self.content(path))
 
-    def put_back(self, path: str, data: bytes | None) -> None:
+    def restore_stale(self, path: str, data: bytes | None) -> None:
         """Restore an older copy of a file while no process runs; None removes the file."""
         held = self.content(path)
         self._disk.put_back(path, data)
@@ -51,7 +51,7 @@ class Spoiling:
         """The tampered files that no process has written since."""
         return [p for p, spoiled in self._spoiled.items() if self.content(p) == spoiled.holds]
 
-    def mend(self, path: str) -> None:
+    def repair(self, path: str) -> None:
         """Repair a file: restore its contents from before the tampering."""
         self._disk.put_back(path, self._spoiled.pop(path).held)
 

@@ -21,7 +21,7 @@ class _Lost(NamedTuple):
     chains: dict[Offset, int]
 
 
-class Losses:
+class LostLogs:
     """The lost logs of one machine."""
 
     def __init__(self) -> None:
@@ -32,7 +32,9 @@ class Losses:
         chains = {entry.end: entry.chain for entry in log.entries if entry.end <= safe_end}
         self._lost.append(_Lost(directory_id, log.start.offset, chains))
 
-    def had(self, directory_id: DirectoryId | None, offset: Offset, chain: int | None) -> bool:
+    def once_held(
+        self, directory_id: DirectoryId | None, offset: Offset, chain: int | None
+    ) -> bool:
         """True if a lost disk of that id had the log below `offset`; None stands for any id."""
         return any(
             offset <= lost.start or (chain is not None and lost.chains.get(offset) == chain)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from quorate.raft.messages import ElectionState
-    from quorate.sim.interfaces import MachineBelow
+    from quorate.sim.interfaces import MachineInterface
     from quorate.sim.invariants.invariant import Invariant
 
 ELECTION_PATH: Final = f"{LOG_DIR}/{QUORUM_STATE}"
@@ -39,31 +39,31 @@ def election_in(data: bytes | None) -> ElectionState | None:
         return None
 
 
-def must_be_noticed(node: MachineBelow, state: ElectionState) -> bool:
+def must_be_noticed(node: MachineInterface, state: ElectionState) -> bool:
     """True if the flushed end, or at least two batches of the log, have a later epoch.
 
     A single batch with a later epoch proves nothing: its epoch may be corrupt.
     """
-    flushed = newest_slot(node.spoiling.content(f"{DATA_DIR}/{FLUSHED_END}") or b"")
+    flushed = newest_slot(node.file_tampering.content(f"{DATA_DIR}/{FLUSHED_END}") or b"")
     if flushed is not None and flushed[2].end.epoch > state.epoch:
         return True
     return sum(entry.epoch > state.epoch for entry in node.log.entries) > 1
 
 
-def may_forget(nodes: Iterable[MachineBelow], node: MachineBelow) -> bool:
+def is_forgetting_safe(nodes: Iterable[MachineInterface], node: MachineInterface) -> bool:
     """True if a second vote of this node could not elect a second leader.
 
     All other nodes know this node's epoch, and none of them is a candidate in it, except the node
     that this node voted for: all later candidates have higher epochs.
     """
-    held = election_in(node.spoiling.content(ELECTION_PATH))
+    held = election_in(node.file_tampering.content(ELECTION_PATH))
     if held is None:
         return False
     chosen = (held.leader_id, None if held.voted is None else held.voted.node_id)
     for other in nodes:
         if other is node:
             continue
-        known = election_in(other.spoiling.content(ELECTION_PATH))
+        known = election_in(other.file_tampering.content(ELECTION_PATH))
         if known is None or known.epoch < held.epoch:
             return False
         stands = known.voted is not None and known.voted.node_id == other.node_id
@@ -72,25 +72,25 @@ def may_forget(nodes: Iterable[MachineBelow], node: MachineBelow) -> bool:
     return True
 
 
-def tell_what_is_forgotten(node: MachineBelow, watch: Invariant) -> None:
+def report_forgotten(node: MachineInterface, watch: Invariant) -> None:
     """Before a start, notify the invariants of votes that a tampered quorum-state has lost.
 
     If the log reveals the tampering they are not notified: this start must refuse the directory.
     """
-    if ELECTION_PATH not in node.spoiling.paths:
+    if ELECTION_PATH not in node.file_tampering.paths:
         return
-    state = election_in(node.spoiling.content(ELECTION_PATH))
+    state = election_in(node.file_tampering.content(ELECTION_PATH))
     if state is not None and not must_be_noticed(node, state):
-        watch.claimed(state.epoch)
-        watch.forgot(node, state)
+        watch.on_forged_epoch(state.epoch)
+        watch.on_state_lost(node, state)
 
 
-def is_in_dispute(node: MachineBelow) -> bool:
+def is_in_dispute(node: MachineInterface) -> bool:
     """True if the epoch checkpoint contradicts the epoch of a single batch."""
-    if HISTORY_PATH not in node.spoiling.paths:
+    if HISTORY_PATH not in node.file_tampering.paths:
         return False
     try:
-        recorded = decode_epochs(node.spoiling.content(HISTORY_PATH) or b"")
+        recorded = decode_epochs(node.file_tampering.content(HISTORY_PATH) or b"")
     except ValueError:
         return False
     said = {entry.start_offset: entry.epoch for entry in recorded}

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.membership.auto_join import has_left
+from quorate.raft.membership.auto_join import was_removed_while_running
 from quorate.sim.engine.node import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.sim.cluster import World
+    from quorate.sim.cluster import Cluster
     from quorate.sim.engine.node import SimulatedNode
 
 LOOK_US: Final = 100_000
@@ -24,31 +24,31 @@ LOOK_US: Final = 100_000
 LINGERS: Final = 2
 
 
-class Pods:
+class PodScaling:
     """Watches the pods of one cluster."""
 
-    def __init__(self, world: World, stop: Callable[[SimulatedNode], None]) -> None:
+    def __init__(self, cluster: Cluster, stop: Callable[[SimulatedNode], None]) -> None:
         """`stop` requests a graceful stop of a process and its restart."""
-        self.world = world
+        self.cluster = cluster
         self._stop = stop
         self._ending: dict[int, int] = {}
         self._looks = False
 
-    def look_out(self) -> None:
+    def start_watching(self) -> None:
         """Start to watch for processes whose voter was removed, and stop these."""
         if not self._looks:
             self._looks = True
             self._look()
 
     def _look(self) -> None:
-        for node in self.world.running():
+        for node in self.cluster.running():
             replica = node.core.replica
             is_known = self._ending.get(node.node_id) == node.incarnation
             is_unwanted = node.key in replica.voters.decommissioned
-            if has_left(replica) and not is_unwanted and not is_known:
+            if was_removed_while_running(replica) and not is_unwanted and not is_known:
                 self._ending[node.node_id] = node.incarnation
                 self._end(node)
-        self.world.schedule(LOOK_US, self._look)
+        self.cluster.schedule(LOOK_US, self._look)
 
     def _end(self, node: SimulatedNode) -> None:
         incarnation = node.incarnation
@@ -56,13 +56,13 @@ class Pods:
         def stop() -> None:
             if node.incarnation != incarnation or node.status is not Status.RUNNING:
                 return
-            if has_left(node.core.replica):
-                self.world.remark(f"node {node.node_id}, which was scaled away, is stopped")
+            if was_removed_while_running(node.core.replica):
+                self.cluster.log(f"node {node.node_id}, which was scaled away, is stopped")
                 self._stop(node)
             else:
                 # It is a voter: its removal was not committed, or an operator has added it again.
                 self._ending.pop(node.node_id, None)
 
-        linger_us = LINGERS * self.world.options.timeouts.fetch_timeout_ms * 1000
-        draw = self.world.fates.of("pods", node.node_id).random()
-        self.world.schedule(int(draw * linger_us), stop)
+        linger_us = LINGERS * self.cluster.options.timeouts.fetch_timeout_ms * 1000
+        draw = self.cluster.random_streams.stream("pods", node.node_id).random()
+        self.cluster.schedule(int(draw * linger_us), stop)

@@ -15,11 +15,11 @@ from quorate.sim.faults.lost_votes import (
     ELECTION_PATH,
     HISTORY_PATH,
     election_in,
-    may_forget,
+    is_forgetting_safe,
     must_be_noticed,
 )
 from quorate.storage.flushed_end import newest_slot
-from quorate.storage.healing import Healing, decode_healing
+from quorate.storage.healing import HealingState, decode_healing
 from quorate.storage.layout import (
     BOOTSTRAP_ID,
     EPOCH_CHECKPOINT,
@@ -32,7 +32,7 @@ from quorate.storage.layout import (
 
 if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch
-    from quorate.sim.action_runner import Stage
+    from quorate.sim.action_runner import ActionRunner
     from quorate.sim.engine.node import SimulatedNode
 
 SEGMENT: Final = "segment"
@@ -58,7 +58,7 @@ class Copy(NamedTuple):
     data: bytes | None
 
 
-class Ageing(NamedTuple):
+class StaleFileEffect(NamedTuple):
     """A restored file; with `harms` the disk's contents count as lost, as if corrupted."""
 
     path: str
@@ -66,39 +66,43 @@ class Ageing(NamedTuple):
     harms: bool
 
 
-def copy_of(node: SimulatedNode, file: str) -> Copy | None:
+def take_copy(node: SimulatedNode, file: str) -> Copy | None:
     """Take a copy of a file; None for a segment if the directory has none yet."""
     path = SMALL_FILES.get(file) or _newest(node, file)
     if path is None:
         return None
-    return Copy(file, node.directory_id, path, node.spoiling.content(path))
+    return Copy(file, node.directory_id, path, node.file_tampering.content(path))
 
 
-def ageing(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | None:
+def stale_file_effect(
+    action_runner: ActionRunner, node: SimulatedNode, copy: Copy
+) -> StaleFileEffect | None:
     """The effect of restoring the copy; None if it is not allowed or changes nothing."""
-    if not node.is_whole and copy.file != HEALING:
+    if not node.is_intact and copy.file != HEALING:
         return None
-    held = node.spoiling.content(copy.path)
-    if node.directory_id != copy.directory_id or node.is_rotten or node.spoiling.paths:
+    held = node.file_tampering.content(copy.path)
+    if node.directory_id != copy.directory_id or node.is_corrupt or node.file_tampering.paths:
         return None
     if copy.file == SNAPSHOT:
-        return _without_snapshot(stage, node, copy)
+        return _without_snapshot(action_runner, node, copy)
     if held == copy.data or (copy.data is None and copy.file != HEALING):
         return None
     match copy.file:
         case "quorum-state":
-            return _older_election(stage, node, copy)
+            return _older_election(action_runner, node, copy)
         case "leader-epoch-checkpoint":
-            may_be = stage.sparing.can_spare(node)
-            return Ageing(copy.path, copy.data, harms=False) if may_be else None
+            may_be = action_runner.survivability.can_lose_disk(node)
+            return StaleFileEffect(copy.path, copy.data, harms=False) if may_be else None
         case "flushed-end":
-            return _older_flushed_end(stage, node, copy)
+            return _older_flushed_end(action_runner, node, copy)
         case "healing":
-            return _older_healing(stage, node, copy, held)
-    return _older_segment(stage, node, copy, held)
+            return _older_healing(action_runner, node, copy, held)
+    return _older_segment(action_runner, node, copy, held)
 
 
-def _older_election(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | None:
+def _older_election(
+    action_runner: ActionRunner, node: SimulatedNode, copy: Copy
+) -> StaleFileEffect | None:
     """The effect of a stale quorum-state; None if a last batch would be truncated as corrupt.
 
     That happens to a last batch that alone has a later epoch. None also if a second vote could
@@ -107,24 +111,26 @@ def _older_election(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | N
     state = election_in(copy.data)
     if state is not None and not must_be_noticed(node, state):
         is_alone = node.log.end.epoch > state.epoch
-        if is_alone or not may_forget(stage.world.nodes.values(), node):
+        if is_alone or not is_forgetting_safe(action_runner.cluster.nodes.values(), node):
             return None
-    return Ageing(copy.path, copy.data, harms=False)
+    return StaleFileEffect(copy.path, copy.data, harms=False)
 
 
-def _older_flushed_end(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | None:
+def _older_flushed_end(
+    action_runner: ActionRunner, node: SimulatedNode, copy: Copy
+) -> StaleFileEffect | None:
     """The effect of a stale flushed-end; an end truncated since makes the log look damaged."""
     flushed = newest_slot(copy.data or b"")
-    if flushed is None or not stage.sparing.can_spare(node):
+    if flushed is None or not action_runner.survivability.can_lose_disk(node):
         return None
     end = flushed[2].end
     is_known = end.offset <= node.log.start.offset or _has(node, end)
-    return Ageing(copy.path, copy.data, harms=not is_known)
+    return StaleFileEffect(copy.path, copy.data, harms=not is_known)
 
 
 def _older_healing(
-    stage: Stage, node: SimulatedNode, copy: Copy, held: bytes | None
-) -> Ageing | None:
+    action_runner: ActionRunner, node: SimulatedNode, copy: Copy, held: bytes | None
+) -> StaleFileEffect | None:
     """The effect of a stale `healing`; None if both copies have a target.
 
     Recovery cannot tell which of two such copies is older.
@@ -134,34 +140,36 @@ def _older_healing(
     except (ValueError, KeyError, TypeError):
         # One of them has bit rot: a file has at most one fault at a time.
         return None
-    if before.abstains or now.abstains or (before != Healing() and now != Healing()):
+    if before.abstains or now.abstains or (before != HealingState() and now != HealingState()):
         return None
     end = before.remembered_end
     is_behind = end is not None and end > node.log.end
-    if not stage.sparing.can_spare(node):
+    if not action_runner.survivability.can_lose_disk(node):
         return None
-    return Ageing(copy.path, copy.data, harms=is_behind)
+    return StaleFileEffect(copy.path, copy.data, harms=is_behind)
 
 
 def _older_segment(
-    stage: Stage, node: SimulatedNode, copy: Copy, held: bytes | None
-) -> Ageing | None:
+    action_runner: ActionRunner, node: SimulatedNode, copy: Copy, held: bytes | None
+) -> StaleFileEffect | None:
     """The effect of a stale segment, which lacks records.
 
     None unless flushed-end reveals that: a power loss may have lost its newest slot.
     """
-    flushed = newest_slot(node.spoiling.content(SMALL_FILES[FLUSHED_END]) or b"")
+    flushed = newest_slot(node.file_tampering.content(SMALL_FILES[FLUSHED_END]) or b"")
     is_told = flushed is not None and flushed[2].end.offset >= node.safe_end()
-    if held is None or not is_told or not stage.sparing.can_spare(node):
+    if held is None or not is_told or not action_runner.survivability.can_lose_disk(node):
         return None
-    return Ageing(copy.path, copy.data, harms=True)
+    return StaleFileEffect(copy.path, copy.data, harms=True)
 
 
-def _without_snapshot(stage: Stage, node: SimulatedNode, copy: Copy) -> Ageing | None:
+def _without_snapshot(
+    action_runner: ActionRunner, node: SimulatedNode, copy: Copy
+) -> StaleFileEffect | None:
     path = _newest(node, SNAPSHOT)
-    if path in (None, copy.path) or not stage.sparing.can_spare(node):
+    if path in (None, copy.path) or not action_runner.survivability.can_lose_disk(node):
         return None
-    return Ageing(path, None, harms=True)
+    return StaleFileEffect(path, None, harms=True)
 
 
 def _newest(node: SimulatedNode, file: str) -> str | None:
@@ -181,5 +189,5 @@ def _has(node: SimulatedNode, end: OffsetAndEpoch) -> bool:
     return node.log.epoch_before(end.offset) == end.epoch
 
 
-def _healing(data: bytes | None) -> Healing:
-    return Healing() if data is None else decode_healing(data)
+def _healing(data: bytes | None) -> HealingState:
+    return HealingState() if data is None else decode_healing(data)

@@ -12,35 +12,35 @@ from quorate.sim.engine.node import SimulatedNode, Status
 
 if TYPE_CHECKING:
     from quorate.records.voters import Voter, VoterSet
-    from quorate.sim.cluster import World
+    from quorate.sim.cluster import Cluster
 
 
-class Sparing:
+class Survivability:
     """Checks if the quorum of a cluster could survive an action."""
 
-    def __init__(self, world: World, *, grows: bool) -> None:
+    def __init__(self, cluster: Cluster, *, grows: bool) -> None:
         """With `grows`, voters are added by request, in addition to auto-join."""
-        self.world = world
-        self._grows = grows or world.options.auto_join
+        self.cluster = cluster
+        self._grows = grows or cluster.options.auto_join
 
     # --- changes ----------------------------------------------------------------------------------
 
-    def may_lose(self, leader: SimulatedNode, node: SimulatedNode) -> bool:
+    def can_remove(self, leader: SimulatedNode, node: SimulatedNode) -> bool:
         """True if the leader's voters could continue without this node."""
         others = [v for v in leader.log.voters if v.key.node_id != node.node_id]
-        return self.may_become(others, have_to_run=True)
+        return self.is_viable_set(others, have_to_run=True)
 
-    def may_become(self, voters: list[Voter], *, have_to_run: bool) -> bool:
+    def is_viable_set(self, voters: list[Voter], *, have_to_run: bool) -> bool:
         """True if a majority of `voters` has intact disks, and runs if it has to."""
         alive = [v for v in voters if self._is_well(v) and (self._runs(v) or not have_to_run)]
         return bool(voters) and len(alive) > len(voters) // 2
 
     def _runs(self, voter: Voter) -> bool:
-        return self.world.nodes[voter.key.node_id].status is Status.RUNNING
+        return self.cluster.nodes[voter.key.node_id].status is Status.RUNNING
 
     # --- damage -----------------------------------------------------------------------------------
 
-    def can_spare(self, node: SimulatedNode) -> bool:
+    def can_lose_disk(self, node: SimulatedNode) -> bool:
         """True if every voter set that may be in effect keeps a healthy majority without this node.
 
         A voter is healthy if its disk is intact and the others can find it: at its endpoint in the
@@ -61,23 +61,23 @@ class Sparing:
         call it.
         """
         in_log = all(v.key.directory_id is not None for s in self._possible_sets() for v in s)
-        return in_log and (self._finds_all or self.can_spare(node))
+        return in_log and (self._finds_all or self.can_lose_disk(node))
 
     def _possible_sets(self) -> list[VoterSet]:
-        sets = [node.log.voters for node in self.world.nodes.values()]
+        sets = [node.log.voters for node in self.cluster.nodes.values()]
         sets += [
             entry.voters
-            for node in self.world.nodes.values()
+            for node in self.cluster.nodes.values()
             for entry in node.log.entries
-            if entry.voters is not None and entry.end > self.world.oracle.end
+            if entry.voters is not None and entry.end > self.cluster.oracle.end
         ]
         return sets
 
     def _is_well(self, voter: Voter) -> bool:
-        node = self.world.nodes[voter.key.node_id]
+        node = self.cluster.nodes[voter.key.node_id]
         is_found = self._finds_all or voter.endpoints == node.endpoints
-        return node.is_whole and node.is_voter(voter) and is_found
+        return node.is_intact and node.is_voter(voter) and is_found
 
     @property
     def _finds_all(self) -> bool:
-        return self.world.options.reach.has_bootstrap_names
+        return self.cluster.options.reach.has_bootstrap_names

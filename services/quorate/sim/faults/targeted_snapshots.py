@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
     from quorate.records.ids import Offset
     from quorate.server.config import LogSettings
-    from quorate.sim.interfaces import MachineBelow
+    from quorate.sim.interfaces import MachineInterface
 
 
-class AimedSnapshotter(Snapshotter):
+class TargetedSnapshotter(Snapshotter):
     """The production snapshotter, which also takes snapshots at chosen offsets."""
 
-    def __init__(self, node: MachineBelow, settings: LogSettings) -> None:
+    def __init__(self, node: MachineInterface, settings: LogSettings) -> None:
         super().__init__(node.driver, settings, node.random.random)
         self._node = node
         self._world = node.world
@@ -27,17 +27,17 @@ class AimedSnapshotter(Snapshotter):
         self._looked_at: Offset | None = None
         self._is_aimed = False
 
-    def consider(self, image: MetadataImage) -> None:
+    def maybe_snapshot(self, image: MetadataImage) -> None:
         if self._world.options.log.aimed_snapshot_rate:
             self._aim(image.position.end_offset)
-        super().consider(image)
+        super().maybe_snapshot(image)
 
     def _aim(self, end: Offset) -> None:
         """Decide at random, once per eligible offset, if a snapshot is taken there."""
         if end == self._looked_at or not self._is_place(end):
             return
         self._looked_at = end
-        self._is_aimed = self._world.is_aimed_at(
+        self._is_aimed = self._world.is_targeted(
             self._node, self._world.options.log.aimed_snapshot_rate
         )
 

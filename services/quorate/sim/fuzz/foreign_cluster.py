@@ -25,13 +25,13 @@ from quorate.records.ids import Epoch
 
 if TYPE_CHECKING:
     from quorate.raft.messages import PeerResponse, Request
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 EPOCHS_AHEAD: Final = 1000
 ANOTHER_CLUSTER: Final = ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
-def answer_of_another_cluster(target: SeenNode, request: Request) -> PeerResponse | None:
+def answer_of_another_cluster(target: NodeView, request: Request) -> PeerResponse | None:
     """The response, with the other cluster's leader and a later epoch; None to disconnect."""
     match request:
         case VoteRequest(replica_epoch=epoch):
@@ -47,5 +47,5 @@ def answer_of_another_cluster(target: SeenNode, request: Request) -> PeerRespons
     return None
 
 
-def _leader(target: SeenNode, epoch: Epoch) -> LeaderInfo:
+def _leader(target: NodeView, epoch: Epoch) -> LeaderInfo:
     return LeaderInfo(target.node_id, Epoch(epoch + EPOCHS_AHEAD), target.endpoints)

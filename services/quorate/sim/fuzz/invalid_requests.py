@@ -57,8 +57,8 @@ from quorate.sim.engine.node_config import CLUSTER_ID
 if TYPE_CHECKING:
     from quorate.controller.request_types import WriteRequest
     from quorate.raft.messages import Request, Response
-    from quorate.sim.randomness import Draws
-    from quorate.sim.views import SeenNode
+    from quorate.sim.randomness import RandomSource
+    from quorate.sim.views import NodeView
 
 OTHER_CLUSTER: Final = ClusterId("YW5vdGhlci1jbHVzdGVyIQ")
 # Ids that no node and no broker of a cluster has.
@@ -74,35 +74,35 @@ _TIME_MS: Final = Millis(1000)
 # --- clients and brokers --------------------------------------------------------------------------
 
 
-def of_client(draws: Draws) -> WriteRequest:
+def invalid_client_request(random_source: RandomSource) -> WriteRequest:
     """An invalid request of a client or a broker: each of its items must be rejected."""
-    match draws.one(("create", "delete", "alter", "register", "beat", "unregister")):
+    match random_source.choice(("create", "delete", "alter", "register", "beat", "unregister")):
         case "create":
-            return CreateTopics((_topic(draws),))
+            return CreateTopics((_topic(random_source),))
         case "delete":
-            return DeleteTopics((draws.one((_NO_TOPIC, "", "a/b")),))
+            return DeleteTopics((random_source.choice((_NO_TOPIC, "", "a/b")),))
         case "alter":
-            return IncrementalAlterConfigs((_alteration(draws),))
+            return IncrementalAlterConfigs((_alteration(random_source),))
         case "register":
-            return _registration(draws)
+            return _registration(random_source)
         case "beat":
             return BrokerHeartbeat(
                 broker_id=NO_BROKER,
-                broker_epoch=draws.one((0, -1, 1 << 40)),
-                current_metadata_offset=Offset(draws.one((0, 1 << 40))),
-                want_fence=draws.chance(0.5),
-                want_shut_down=draws.chance(0.5),
+                broker_epoch=random_source.choice((0, -1, 1 << 40)),
+                current_metadata_offset=Offset(random_source.choice((0, 1 << 40))),
+                want_fence=random_source.chance(0.5),
+                want_shut_down=random_source.chance(0.5),
             )
-    return UnregisterBroker(draws.one((NO_BROKER, -1)))
+    return UnregisterBroker(random_source.choice((NO_BROKER, -1)))
 
 
-def _topic(draws: Draws) -> NewTopic:
+def _topic(random_source: RandomSource) -> NewTopic:
     topic = NewTopic(_NO_TOPIC, partitions=1, replication_factor=1)
-    return draws.one(
+    return random_source.choice(
         (
-            replace(topic, name=draws.one(_NAMES)),
-            replace(topic, partitions=draws.one((0, -2, 1 << 30))),
-            replace(topic, replication_factor=draws.one((0, -2, 32_767))),
+            replace(topic, name=random_source.choice(_NAMES)),
+            replace(topic, partitions=random_source.choice((0, -2, 1 << 30))),
+            replace(topic, replication_factor=random_source.choice((0, -2, 32_767))),
             replace(topic, configs=(("no.such.key", "1"),)),
             replace(topic, configs=(("retention.ms", "soon"),)),
             replace(topic, assignments=((1,),)),
@@ -113,11 +113,11 @@ def _topic(draws: Draws) -> NewTopic:
     )
 
 
-def _alteration(draws: Draws) -> ConfigAlteration:
+def _alteration(random_source: RandomSource) -> ConfigAlteration:
     brokers = ConfigResource(ResourceType.BROKER, "")
     no_topic = ConfigResource(ResourceType.TOPIC, _NO_TOPIC)
     set_it = ConfigChange("what", AlterOperation.SET, "1")
-    return draws.one(
+    return random_source.choice(
         (
             ConfigAlteration(no_topic, (set_it,)),
             ConfigAlteration(brokers, (set_it, set_it)),
@@ -130,7 +130,7 @@ def _alteration(draws: Draws) -> ConfigAlteration:
     )
 
 
-def _registration(draws: Draws) -> RegisterBroker:
+def _registration(random_source: RandomSource) -> RegisterBroker:
     listener = Listener("PLAINTEXT", "nowhere", 9092)
     request = RegisterBroker(
         broker_id=NO_BROKER,
@@ -140,7 +140,7 @@ def _registration(draws: Draws) -> RegisterBroker:
         features=SUPPORTED_FEATURES,
         log_dirs=(_DIRECTORY,),
     )
-    return draws.one(
+    return random_source.choice(
         (
             replace(request, cluster_id=OTHER_CLUSTER),
             replace(request, broker_id=-1),
@@ -167,22 +167,24 @@ def is_client_served(reply: object) -> bool:
 # --- peers and operators --------------------------------------------------------------------------
 
 
-def of_peer(draws: Draws, node: SeenNode) -> Request:
+def invalid_peer_request(random_source: RandomSource, node: NodeView) -> Request:
     """An invalid request to this node: the response must be an error, without any effect."""
     epoch = Epoch(0) if node.progress is None else node.progress.epoch
-    match draws.one(("vote", "begin", "end", "fetch", "snapshot", "change", "change", "change")):
+    match random_source.choice(
+        ("vote", "begin", "end", "fetch", "snapshot", "change", "change", "change")
+    ):
         case "vote":
-            return _vote(draws, node, epoch)
+            return _vote(random_source, node, epoch)
         case "begin":
-            return _begin(draws, node, epoch)
+            return _begin(random_source, node, epoch)
         case "end":
             return EndQuorumEpochRequest(OTHER_CLUSTER, NOBODY.node_id, epoch, (node.key,))
         case "fetch":
-            return _fetch(draws, node, epoch)
+            return _fetch(random_source, node, epoch)
         case "snapshot":
             snapshot_id = OffsetAndEpoch(epoch=epoch, offset=Offset(1 << 40))
-            cluster_id = draws.one((CLUSTER_ID, OTHER_CLUSTER))
-            position = draws.one((0, 1 << 40))
+            cluster_id = random_source.choice((CLUSTER_ID, OTHER_CLUSTER))
+            position = random_source.choice((0, 1 << 40))
             return FetchSnapshotRequest(
                 cluster_id=cluster_id,
                 replica=NOBODY,
@@ -191,10 +193,10 @@ def of_peer(draws: Draws, node: SeenNode) -> Request:
                 position=position,
                 max_bytes=1024,
             )
-    return _change(draws, node)
+    return _change(random_source, node)
 
 
-def _begin(draws: Draws, node: SeenNode, epoch: Epoch) -> BeginQuorumEpochRequest:
+def _begin(random_source: RandomSource, node: NodeView, epoch: Epoch) -> BeginQuorumEpochRequest:
     request = BeginQuorumEpochRequest(
         OTHER_CLUSTER, node.key, NOBODY.node_id, epoch, node.endpoints
     )
@@ -202,10 +204,10 @@ def _begin(draws: Draws, node: SeenNode, epoch: Epoch) -> BeginQuorumEpochReques
     if epoch:
         stale = replace(request, cluster_id=CLUSTER_ID, leader_epoch=Epoch(epoch - 1))
         choices.append(stale)
-    return draws.one(choices)
+    return random_source.choice(choices)
 
 
-def _vote(draws: Draws, node: SeenNode, epoch: Epoch) -> VoteRequest:
+def _vote(random_source: RandomSource, node: NodeView, epoch: Epoch) -> VoteRequest:
     """A vote request of an unknown candidate, mostly one with an empty log."""
     last = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
     request = VoteRequest(
@@ -214,7 +216,7 @@ def _vote(draws: Draws, node: SeenNode, epoch: Epoch) -> VoteRequest:
         replica=NOBODY,
         replica_epoch=epoch,
         last=last,
-        pre_vote=draws.chance(0.5),
+        pre_vote=random_source.chance(0.5),
     )
     choices = [
         replace(request, cluster_id=OTHER_CLUSTER),
@@ -224,10 +226,10 @@ def _vote(draws: Draws, node: SeenNode, epoch: Epoch) -> VoteRequest:
     ]
     if epoch:
         choices.append(replace(request, replica_epoch=Epoch(epoch - 1)))
-    return draws.one(choices)
+    return random_source.choice(choices)
 
 
-def _fetch(draws: Draws, node: SeenNode, epoch: Epoch) -> FetchRequest:
+def _fetch(random_source: RandomSource, node: NodeView, epoch: Epoch) -> FetchRequest:
     request = FetchRequest(
         cluster_id=CLUSTER_ID,
         replica=NOBODY,
@@ -240,17 +242,17 @@ def _fetch(draws: Draws, node: SeenNode, epoch: Epoch) -> FetchRequest:
     choices = [replace(request, cluster_id=OTHER_CLUSTER)]
     if epoch:
         choices.append(replace(request, current_leader_epoch=Epoch(epoch - 1)))
-    return draws.one([*choices, replace(request, current_leader_epoch=Epoch(EPOCH_MAX))])
+    return random_source.choice([*choices, replace(request, current_leader_epoch=Epoch(EPOCH_MAX))])
 
 
-def _change(draws: Draws, node: SeenNode) -> Request:
+def _change(random_source: RandomSource, node: NodeView) -> Request:
     """A membership request that every replica must reject, the leader as well."""
     key, at = node.key, node.endpoints
     add = AddRaftVoterRequest(
         cluster_id=CLUSTER_ID, voter=NOBODY, listeners=at, timeout_ms=_TIME_MS
     )
     remove = RemoveRaftVoterRequest(
-        cluster_id=CLUSTER_ID, voter=NOBODY, timeout_ms=_TIME_MS, force=draws.chance(0.5)
+        cluster_id=CLUSTER_ID, voter=NOBODY, timeout_ms=_TIME_MS, force=random_source.chance(0.5)
     )
     update = UpdateRaftVoterRequest(
         cluster_id=CLUSTER_ID,
@@ -273,11 +275,13 @@ def _change(draws: Draws, node: SeenNode) -> Request:
         replace(add, voter=replace(NOBODY, node_id=key.node_id)),
         remove,
         update,
-        UpdateFeaturesRequest(draws.one((2, 99, -1)), validate_only=draws.chance(0.5)),
+        UpdateFeaturesRequest(
+            random_source.choice((2, 99, -1)), validate_only=random_source.chance(0.5)
+        ),
         TransferLeadershipRequest(CLUSTER_ID, NOBODY),
         TakeLeaveRequest(CLUSTER_ID, NOBODY),
     )
-    return draws.one(choices)
+    return random_source.choice(choices)
 
 
 def is_peer_served(response: Response) -> bool:

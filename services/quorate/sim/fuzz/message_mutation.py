@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from quorate.sim.randomness import Draws
+    from quorate.sim.randomness import RandomSource
 
 M = TypeVar("M", bound="Message")
 T = TypeVar("T")
@@ -36,13 +36,13 @@ _UNSIGNED: Final = (
 _WIDE: Final = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)
 
 
-def mutated(message: M, draws: Draws) -> M:
+def mutated(message: M, random_source: RandomSource) -> M:
     """A copy of `message` with one to three changed fields, nested ones included."""
     changed = type(message)()
     changed.CopyFrom(message)
-    for _ in range(draws.between(1, _FIELDS_MAX)):
-        owner, field = draws.one(list(_places(changed)))
-        _change(owner, field, draws)
+    for _ in range(random_source.between(1, _FIELDS_MAX)):
+        owner, field = random_source.choice(list(_places(changed)))
+        _change(owner, field, random_source)
     return changed
 
 
@@ -67,52 +67,52 @@ def _places(message: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - any me
             yield from _places(getattr(message, field.name))
 
 
-def _change(owner: Any, field: Any, draws: Draws) -> None:  # noqa: ANN401
+def _change(owner: Any, field: Any, random_source: RandomSource) -> None:  # noqa: ANN401
     is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
-    if draws.chance(0.1) or is_map:
+    if random_source.chance(0.1) or is_map:
         owner.ClearField(field.name)
     elif field.is_repeated:
-        _change_many(owner, field, draws)
+        _change_many(owner, field, random_source)
     elif field.message_type is not None:
         getattr(owner, field.name).SetInParent()
     else:
-        setattr(owner, field.name, _value(field, getattr(owner, field.name), draws))
+        setattr(owner, field.name, _value(field, getattr(owner, field.name), random_source))
 
 
-def _change_many(owner: Any, field: Any, draws: Draws) -> None:  # noqa: ANN401
+def _change_many(owner: Any, field: Any, random_source: RandomSource) -> None:  # noqa: ANN401
     """Add, duplicate, repeat, remove or replace elements of a list."""
     items = getattr(owner, field.name)
     if not items:
         if field.message_type is not None:
             items.add()
         else:
-            items.append(_value(field, None, draws))
+            items.append(_value(field, None, random_source))
         return
-    match draws.one(("twice", "many", "less", "other")):
+    match random_source.choice(("twice", "many", "less", "other")):
         case "twice":
             items.extend(items[:1])
         case "many":
             items.extend(items[:1] * (_MANY - len(items)))
         case "less":
-            del items[draws.between(0, len(items) - 1) :]
+            del items[random_source.between(0, len(items) - 1) :]
         case _ if field.message_type is None:
-            items[0] = _value(field, items[0], draws)
+            items[0] = _value(field, items[0], random_source)
 
 
-def _value(field: Any, before: Any, draws: Draws) -> Any:  # noqa: ANN401
+def _value(field: Any, before: Any, random_source: RandomSource) -> Any:  # noqa: ANN401
     match field.cpp_type:
         case FieldDescriptor.CPPTYPE_BOOL:
             return not before
         case FieldDescriptor.CPPTYPE_STRING if field.type == FieldDescriptor.TYPE_BYTES:
-            return draws.one(_BYTES)
+            return random_source.choice(_BYTES)
         case FieldDescriptor.CPPTYPE_STRING:
-            return draws.one(_TEXTS)
+            return random_source.choice(_TEXTS)
         case FieldDescriptor.CPPTYPE_DOUBLE | FieldDescriptor.CPPTYPE_FLOAT:
-            return draws.one((0.0, -1.0, 1e300, float("inf"), float("nan")))
+            return random_source.choice((0.0, -1.0, 1e300, float("inf"), float("nan")))
         case FieldDescriptor.CPPTYPE_ENUM:
-            return draws.one((0, 1, 99, -1))
-    number = (before or 0) + draws.one((-1, 1)) if draws.chance(0.3) else None
+            return random_source.choice((0, 1, 99, -1))
+    number = (before or 0) + random_source.choice((-1, 1)) if random_source.chance(0.3) else None
     if number is None:
-        number = draws.one(_INT64 if field.cpp_type in _WIDE else _INT32)
+        number = random_source.choice(_INT64 if field.cpp_type in _WIDE else _INT32)
     limit = 2**63 - 1 if field.cpp_type in _WIDE else 2**31 - 1
     return min(limit, max(0 if field.cpp_type in _UNSIGNED else -limit - 1, number))

@@ -26,22 +26,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.raft.messages import Request
-    from quorate.sim.randomness import Draws
-    from quorate.sim.views import SeenNode
+    from quorate.sim.randomness import RandomSource
+    from quorate.sim.views import NodeView
 
 _WAIT_MS: Final = Millis(500)
 _BYTES: Final = 64 * 1024
 
 
-def garbled(draws: Draws, node: SeenNode) -> Request | None:
+def mutated_peer_request(random_source: RandomSource, node: NodeView) -> Request | None:
     """The mutated request to this node; None if it is rejected, or no quorum could survive it."""
     epoch = Epoch(0) if node.progress is None else node.progress.epoch
-    message, read = draws.one(_sound(draws, node, epoch))
-    request: Request | None = received(mutated(message, draws), read)
+    message, read = random_source.choice(_sound(random_source, node, epoch))
+    request: Request | None = received(mutated(message, random_source), read)
     return request if request is not None and _is_harmless(request, epoch) else None
 
 
-def _sound(draws: Draws, node: SeenNode, epoch: Epoch) -> list[tuple[Any, Callable[[Any], Any]]]:
+def _sound(
+    random_source: RandomSource, node: NodeView, epoch: Epoch
+) -> list[tuple[Any, Callable[[Any], Any]]]:
     """One valid request of each kind, as protobuf, with the function that decodes it."""
     before, end = Epoch(max(epoch - 1, 0)), node.log.end
     nothing = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
@@ -49,18 +51,18 @@ def _sound(draws: Draws, node: SeenNode, epoch: Epoch) -> list[tuple[Any, Callab
         cluster_id=CLUSTER_ID,
         voter=node.key,
         replica=NOBODY,
-        replica_epoch=draws.one((epoch, before)),
+        replica_epoch=random_source.choice((epoch, before)),
         last=end,
-        pre_vote=draws.chance(0.5),
+        pre_vote=random_source.chance(0.5),
         replica_endpoints=node.endpoints,
     )
     begin = BeginQuorumEpochRequest(CLUSTER_ID, node.key, NOBODY.node_id, before, node.endpoints)
     ends = EndQuorumEpochRequest(CLUSTER_ID, NOBODY.node_id, before, (node.key, NOBODY))
     fetch = FetchRequest(
         cluster_id=CLUSTER_ID,
-        replica=draws.one((NOBODY, None)),
+        replica=random_source.choice((NOBODY, None)),
         current_leader_epoch=epoch,
-        fetch_offset=draws.one((end.offset, Offset(0))),
+        fetch_offset=random_source.choice((end.offset, Offset(0))),
         last_fetched_epoch=end.epoch,
         max_wait_ms=_WAIT_MS,
         max_bytes=_BYTES,
@@ -68,9 +70,9 @@ def _sound(draws: Draws, node: SeenNode, epoch: Epoch) -> list[tuple[Any, Callab
     )
     snapshot = FetchSnapshotRequest(
         cluster_id=CLUSTER_ID,
-        replica=draws.one((NOBODY, None)),
+        replica=random_source.choice((NOBODY, None)),
         current_leader_epoch=epoch,
-        snapshot_id=draws.one((end, *node.checked, nothing)),
+        snapshot_id=random_source.choice((end, *node.checked, nothing)),
         position=0,
         max_bytes=_BYTES,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.api import CallFailure
+from quorate.raft.api import RequestFailure
 from quorate.raft.election.epoch_guard import EPOCH_MAX
 from quorate.raft.messages import (
     ApiVersionsResponse,
@@ -27,15 +27,15 @@ from quorate.raft.replication.batch_validation import begins_epoch
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.sim.fuzz.invalid_requests import NOBODY, OTHER_CLUSTER
-from quorate.sim.randomness import SALTS, Draws
+from quorate.sim.randomness import SALTS, RandomSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.raft.messages import PeerResponse
     from quorate.records.ids import NodeId
-    from quorate.sim.interfaces import WorldAround
-    from quorate.sim.views import SeenNode
+    from quorate.sim.interfaces import ClusterInterface
+    from quorate.sim.views import NodeView
 
 _FAR: Final = Offset(1 << 40)
 _ERRORS: Final = (
@@ -47,32 +47,38 @@ _ERRORS: Final = (
 )
 
 
-def spoilt(response: PeerResponse, receiver: SeenNode, draws: Draws) -> PeerResponse:
+def corrupt_response(
+    response: PeerResponse, receiver: NodeView, random_source: RandomSource
+) -> PeerResponse:
     """Corrupt a response in a random way that `receiver` must detect."""
     match response:
         case FetchResponse():
-            return _spoilt_fetch(response, receiver, draws)
+            return _spoilt_fetch(response, receiver, random_source)
         case FetchSnapshotResponse():
-            return _spoilt_slice(response, draws)
+            return _spoilt_slice(response, random_source)
         case ApiVersionsResponse():
-            return draws.one(
+            return random_source.choice(
                 (
                     replace(response, key=NOBODY),
                     replace(response, cluster_id=OTHER_CLUSTER),
                     replace(response, kraft_version_min=0, kraft_version_max=0),
                     replace(response, kraft_version_min=5, kraft_version_max=9),
-                    replace(response, error=draws.one(_ERRORS)),
+                    replace(response, error=random_source.choice(_ERRORS)),
                 )
             )
         case MembershipResponse():
-            return replace(response, error=draws.one(_ERRORS), leader=_impossible(response.leader))
+            return replace(
+                response, error=random_source.choice(_ERRORS), leader=_impossible(response.leader)
+            )
         case VoteResponse():
             # A response with an error grants nothing.
-            spoilt_vote = replace(response, error=draws.one(_ERRORS), vote_granted=True)
-            return draws.one((spoilt_vote, replace(spoilt_vote, leader=_impossible(None))))
+            spoilt_vote = replace(response, error=random_source.choice(_ERRORS), vote_granted=True)
+            return random_source.choice(
+                (spoilt_vote, replace(spoilt_vote, leader=_impossible(None)))
+            )
     return replace(
         response,
-        error=draws.one((*_ERRORS, ErrorCode.NONE)),
+        error=random_source.choice((*_ERRORS, ErrorCode.NONE)),
         leader=_impossible(response.leader),
     )
 
@@ -88,9 +94,11 @@ def _leader_in(response: FetchResponse) -> tuple[NodeId | None, Epoch]:
     return response.leader.leader_id, response.leader.epoch
 
 
-def _spoilt_fetch(response: FetchResponse, receiver: SeenNode, draws: Draws) -> FetchResponse:
+def _spoilt_fetch(
+    response: FetchResponse, receiver: NodeView, random_source: RandomSource
+) -> FetchResponse:
     ways: list[Callable[[FetchResponse], FetchResponse]] = [
-        lambda r: replace(r, error=draws.one(_ERRORS)),
+        lambda r: replace(r, error=random_source.choice(_ERRORS)),
         lambda r: replace(r, leader=_impossible(r.leader)),
         lambda r: replace(r, log_start_offset=_FAR),
         lambda r: replace(r, high_watermark=Offset(0)),
@@ -110,19 +118,19 @@ def _spoilt_fetch(response: FetchResponse, receiver: SeenNode, draws: Draws) -> 
     records = response.records
     if isinstance(records, FetchedBatches) and records.data:
         epochs = (receiver.log.end.epoch, response.leader.epoch)
-        flipped = _with_a_flipped_bit(records.data, epochs, draws)
-        ways += [flipped, _from_elsewhere(receiver, draws)] * 2
-    return draws.one(ways)(response)
+        flipped = _with_a_flipped_bit(records.data, epochs, random_source)
+        ways += [flipped, _from_elsewhere(receiver, random_source)] * 2
+    return random_source.choice(ways)(response)
 
 
 def _with_a_flipped_bit(
-    data: bytes, epochs: tuple[Epoch, Epoch], draws: Draws
+    data: bytes, epochs: tuple[Epoch, Epoch], random_source: RandomSource
 ) -> Callable[[FetchResponse], FetchResponse]:
     """Flip a bit, which the checksum of a batch or a check of its header detects.
 
     `epochs` are the epoch of the receiver's log end and the leader's epoch.
     """
-    flipped = _flipped(data, draws)
+    flipped = _flipped(data, random_source)
     if _begins_another_epoch(data, flipped, epochs):
         # No checksum covers a batch's epoch, and that of a first batch cannot be checked otherwise.
         flipped = data[:-1] + bytes((data[-1] ^ 1,))
@@ -142,18 +150,22 @@ def _begins_another_epoch(data: bytes, flipped: bytes, epochs: tuple[Epoch, Epoc
     )
 
 
-def _from_elsewhere(receiver: SeenNode, draws: Draws) -> Callable[[FetchResponse], FetchResponse]:
+def _from_elsewhere(
+    receiver: NodeView, random_source: RandomSource
+) -> Callable[[FetchResponse], FetchResponse]:
     """Send records that the receiver already has."""
     entries = receiver.log.entries
     if not entries:
         return lambda r: replace(r, records=None, log_start_offset=_FAR)
-    again = draws.one(entries).data
+    again = random_source.choice(entries).data
     return lambda r: r.with_records(again)
 
 
-def _spoilt_slice(response: FetchSnapshotResponse, draws: Draws) -> FetchSnapshotResponse:
+def _spoilt_slice(
+    response: FetchSnapshotResponse, random_source: RandomSource
+) -> FetchSnapshotResponse:
     ways: list[Callable[[FetchSnapshotResponse], FetchSnapshotResponse]] = [
-        lambda r: replace(r, error=draws.one(_ERRORS)),
+        lambda r: replace(r, error=random_source.choice(_ERRORS)),
         lambda r: replace(r, leader=_impossible(r.leader)),
         lambda r: replace(r, size_bytes=0),
         lambda r: replace(r, size_bytes=1 << 40),
@@ -163,30 +175,30 @@ def _spoilt_slice(response: FetchSnapshotResponse, draws: Draws) -> FetchSnapsho
         lambda r: replace(r, chunk=b""),
     ]
     if isinstance(response.chunk, bytes) and response.chunk:
-        flipped = _flipped(response.chunk, draws)
+        flipped = _flipped(response.chunk, random_source)
         ways += [lambda r: replace(r, chunk=flipped)] * 3
-    return draws.one(ways)(response)
+    return random_source.choice(ways)(response)
 
 
-def _flipped(data: bytes, draws: Draws) -> bytes:
-    at = draws.between(0, len(data) - 1)
-    return data[:at] + bytes((data[at] ^ (1 << draws.between(0, 7)),)) + data[at + 1 :]
+def _flipped(data: bytes, random_source: RandomSource) -> bytes:
+    at = random_source.between(0, len(data) - 1)
+    return data[:at] + bytes((data[at] ^ (1 << random_source.between(0, 7)),)) + data[at + 1 :]
 
 
-def on_its_way(
-    world: WorldAround, response: PeerResponse, source: NodeId, target: NodeId
-) -> PeerResponse | CallFailure:
+def maybe_corrupt(
+    world: ClusterInterface, response: PeerResponse, source: NodeId, target: NodeId
+) -> PeerResponse | RequestFailure:
     """The result of the production client for the response, which may be corrupted in transit."""
     rate = world.options.peers.spoilt_answer_rate
-    if world.is_calm or not world.fates.happens(rate, "spoilt answers", source, target):
+    if world.is_calm or not world.random_streams.chance(rate, "spoilt answers", source, target):
         return _parsed(response)
-    salt = int(world.fates.of("spoilt answers", source, target).random() * SALTS)
-    garbled = spoilt(response, world.nodes[target], Draws(salt, "answer"))
-    world.remark(f"an answer of node {source} to node {target} is garbled: {_told(garbled)}")
+    salt = int(world.random_streams.stream("spoilt answers", source, target).random() * SALTS)
+    garbled = corrupt_response(response, world.nodes[target], RandomSource(salt, "answer"))
+    world.log(f"an answer of node {source} to node {target} is garbled: {_told(garbled)}")
     try:
         return _parsed(garbled)
     except ValueError:
-        return CallFailure.UNREADABLE
+        return RequestFailure.UNREADABLE
 
 
 def _parsed(response: PeerResponse) -> PeerResponse:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.records.ids import Offset
     from quorate.records.voters import VoterSet
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class AcknowledgedSurvives(Invariant):
@@ -22,13 +22,13 @@ class AcknowledgedSurvives(Invariant):
     existed when acknowledged.
     """
 
-    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+    def published(self, node: NodeView, progress: PublishProgress) -> None:
         if progress.is_leader and progress.high_watermark is not None:
             before = node.progress.high_watermark if node.progress is not None else None
             if before is None or progress.high_watermark > before:
                 self._check(node, progress.high_watermark)
 
-    def acknowledging(self, node: SeenNode, offset: Offset) -> None:
+    def acknowledging(self, node: NodeView, offset: Offset) -> None:
         # Its copies were checked when it was committed; the voters may have changed since.
         known = None if node.progress is None else node.progress.high_watermark
         if known is None or known < offset:
@@ -37,7 +37,7 @@ class AcknowledgedSurvives(Invariant):
                 f"and its core knows of no commit beyond {known}"
             )
 
-    def _check(self, node: SeenNode, offset: Offset) -> None:
+    def _check(self, node: NodeView, offset: Offset) -> None:
         voters = node.log.voters
         having = holders(self.world, node, voters, offset)
         if len(having) < voters.majority:
@@ -47,7 +47,7 @@ class AcknowledgedSurvives(Invariant):
             )
 
 
-def holders(world: SeenWorld, node: SeenNode, voters: VoterSet, offset: Offset) -> list[int]:
+def holders(world: ClusterView, node: NodeView, voters: VoterSet, offset: Offset) -> list[int]:
     """Those of `voters` with this leader's log up to `offset` on their platters."""
     chain = node.log.chain_at(offset)
     nodes = world.nodes

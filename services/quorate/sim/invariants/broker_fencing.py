@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quorate.controller.decision import Decision
     from quorate.controller.request_types import WriteRequest
     from quorate.records.ids import Epoch, NodeId, Offset
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 # A new controller first checks all brokers; a timer may be late by one event-loop iteration.
 SLACK_MS: Final = 500
@@ -64,7 +64,7 @@ class SessionsEndInTime(Invariant):
     docs/decisions/0010.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._active: dict[NodeId, _ActiveTerm] = {}
         self._troubles: dict[NodeId, int] = {}
@@ -73,11 +73,11 @@ class SessionsEndInTime(Invariant):
         self._timeout_ms = timeouts.session_timeout_ms
         self._pause_ms = min(timeouts.check_quorum_timeout_ms, self._timeout_ms)
 
-    def stopped(self, node: SeenNode) -> None:
+    def stopped(self, node: NodeView) -> None:
         self._active.pop(node.node_id, None)
         self._looked_ms.pop(node.node_id, None)
 
-    def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
+    def decided(self, node: NodeView, request: WriteRequest, decision: Decision) -> None:
         match request, decision.reply:
             case BrokerHeartbeat(), BrokerHeartbeatReply(error=ErrorCode.NONE) as reply:
                 came_ms = _waiting_since_ms(node, request).get(request.broker_id, node.local_ms)
@@ -89,7 +89,7 @@ class SessionsEndInTime(Invariant):
                 if active is not None:
                     active.is_fenced[request.broker_id] = True
 
-    def _hear(self, node: SeenNode, broker_id: int, came_ms: Millis, *, is_fenced: bool) -> None:
+    def _hear(self, node: NodeView, broker_id: int, came_ms: Millis, *, is_fenced: bool) -> None:
         active = self._note(node)
         if active is None:
             return
@@ -101,7 +101,7 @@ class SessionsEndInTime(Invariant):
         if max(came_ms, active.since_ms) > fresh_ms:
             active.spared_ms[broker_id] = node.local_ms
 
-    def _note(self, node: SeenNode) -> _ActiveTerm | None:
+    def _note(self, node: NodeView) -> _ActiveTerm | None:
         """The term of an active controller, else None; in a new epoch all sessions start over."""
         epoch, known = node.active_epoch, self._active.get(node.node_id)
         if epoch is None:
@@ -113,7 +113,7 @@ class SessionsEndInTime(Invariant):
             self._active[node.node_id] = known
         return known
 
-    def expired(self, node: SeenNode, decision: Decision) -> None:
+    def expired(self, node: NodeView, decision: Decision) -> None:
         """Check a periodic decision: sessions have expired."""
         active = self._note(node)
         if active is None or not decision.records:
@@ -142,7 +142,7 @@ class SessionsEndInTime(Invariant):
                     f"waited for {node.local_ms - came_ms} ms"
                 )
 
-    def looked(self) -> None:
+    def on_tick(self) -> None:
         if not self.world.options.fleet.brokers:
             return
         for node in self.world.running():
@@ -160,7 +160,7 @@ class SessionsEndInTime(Invariant):
             else:
                 self._judge(node, active)
 
-    def _judge(self, node: SeenNode, active: _ActiveTerm) -> None:
+    def _judge(self, node: NodeView, active: _ActiveTerm) -> None:
         if active.awaited is not None:
             progress = node.progress
             if progress is None or (progress.high_watermark or 0) < active.awaited:
@@ -184,7 +184,7 @@ class SessionsEndInTime(Invariant):
                 )
 
 
-def _waiting_since_ms(node: SeenNode, decided: WriteRequest | None = None) -> dict[int, Millis]:
+def _waiting_since_ms(node: NodeView, decided: WriteRequest | None = None) -> dict[int, Millis]:
     """The arrival of the newest heartbeat of each broker that waits for its decision.
 
     The heartbeat that is being `decided` is included.

@@ -12,7 +12,7 @@ from quorate.raft.messages import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
 )
-from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
@@ -22,11 +22,11 @@ from quorate.sim.time_bounds import slowest_call_us
 if TYPE_CHECKING:
     from quorate.raft.api import RequestReceived, Update
     from quorate.raft.messages import Response
-    from quorate.raft.trace_events import Note
+    from quorate.raft.trace_events import TraceEvent
     from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
     from quorate.records.voters import VoterSet
     from quorate.sim.checkers.log_view import Entry
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 SLACK_MS: Final = 50
 
@@ -50,11 +50,11 @@ class LeadersHearTheirVoters(Invariant):
     and `monotonic_clock`.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._leading: dict[NodeId, _Leadership] = {}
 
-    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+    def fetching(self, node: NodeView, request: FetchRequest | FetchSnapshotRequest) -> None:
         leading = self._leading.get(node.node_id)
         if leading is None or request.replica is None:
             return
@@ -62,16 +62,16 @@ class LeadersHearTheirVoters(Invariant):
             voter = node.log.voters.voter(request.replica)
             leading.heard_ms[request.replica if voter is None else voter.key] = node.local_ms
 
-    def appended(self, node: SeenNode, entry: Entry) -> None:
+    def appended(self, node: NodeView, entry: Entry) -> None:
         """A new voter set gets a full interval (rule `check_quorum_restart`)."""
         leading = self._leading.get(node.node_id)
         if leading is not None and entry.voters is not None:
             leading.since_ms = node.local_ms
 
-    def stopped(self, node: SeenNode) -> None:
+    def stopped(self, node: NodeView) -> None:
         self._leading.pop(node.node_id, None)
 
-    def looked(self) -> None:
+    def on_tick(self) -> None:
         for node in self.world.running():
             progress = node.progress
             if progress is None or not progress.is_leader:
@@ -90,7 +90,7 @@ class LeadersHearTheirVoters(Invariant):
             else:
                 self._judge(node, known)
 
-    def _judge(self, node: SeenNode, leading: _Leadership) -> None:
+    def _judge(self, node: NodeView, leading: _Leadership) -> None:
         voters = node.log.voters
         needed = voters.majority - any(node.is_voter(voter) for voter in voters)
         if needed < 1:
@@ -108,7 +108,7 @@ class LeadersHearTheirVoters(Invariant):
             )
 
     @staticmethod
-    def _heard(node: SeenNode, leading: _Leadership, voters: VoterSet, needed: int) -> int:
+    def _heard(node: NodeView, leading: _Leadership, voters: VoterSet, needed: int) -> int:
         """The time since which the leader has not heard from as many voters as it needs."""
         times = sorted(
             (
@@ -128,12 +128,12 @@ class LeadersResignForWant(Invariant):
     Sources: KIP-595, "Leader's resignation"; KIP-630 for FetchSnapshot; rule `monotonic_clock`.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._heard_ms: dict[NodeId, tuple[int, Epoch, dict[NodeId, Millis]]] = {}
 
     def handled(
-        self, node: SeenNode, request: RequestReceived, update: Update, *, is_due: bool
+        self, node: NodeView, request: RequestReceived, update: Update, *, is_due: bool
     ) -> None:
         del is_due
         asked, progress = request.request, node.progress
@@ -144,10 +144,17 @@ class LeadersResignForWant(Invariant):
         if node.log.voters.voter(asked.replica) is not None:
             self._heard(node, progress.epoch)[asked.replica.node_id] = node.local_ms
 
-    def noted(self, node: SeenNode, note: Note) -> None:
-        is_end = note.kind is NoteKind.ROLE_TAKEN and note.values["to_role"] == "resigned"
+    def noted(self, node: NodeView, trace_event: TraceEvent) -> None:
+        is_end = (
+            trace_event.kind is TraceEventKind.ROLE_TAKEN
+            and trace_event.values["to_role"] == "resigned"
+        )
         progress = node.progress
-        if not is_end or note.values["cause"] != Cause.CHECK_QUORUM.value or progress is None:
+        if (
+            not is_end
+            or trace_event.values["cause"] != RoleChangeCause.CHECK_QUORUM.value
+            or progress is None
+        ):
             return
         interval_ms = self.world.options.timeouts.check_quorum_timeout_ms
         heard = self._heard(node, progress.epoch)
@@ -164,7 +171,7 @@ class LeadersResignForWant(Invariant):
                 f"{having} are heard within {interval_ms} ms"
             )
 
-    def _heard(self, node: SeenNode, epoch: Epoch) -> dict[NodeId, Millis]:
+    def _heard(self, node: NodeView, epoch: Epoch) -> dict[NodeId, Millis]:
         known = self._heard_ms.get(node.node_id)
         if known is None or known[:2] != (node.incarnation, epoch):
             known = self._heard_ms[node.node_id] = node.incarnation, epoch, {}

@@ -16,7 +16,7 @@ from quorate.sim.time_bounds import slowest_call_us
 if TYPE_CHECKING:
     from quorate.raft.messages import FetchSnapshotRequest
     from quorate.records.ids import Millis, NodeId, ReplicaKey
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 @dataclass(slots=True)
@@ -42,14 +42,14 @@ class WhatAMajorityHasIsCommitted(Invariant):
     Sources: Raft paper, sections 5.3 and 5.4.2; KIP-595, "High Watermark".
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._told: dict[NodeId, _Told] = {}
 
-    def stopped(self, node: SeenNode) -> None:
+    def stopped(self, node: NodeView) -> None:
         self._told.pop(node.node_id, None)
 
-    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+    def fetching(self, node: NodeView, request: FetchRequest | FetchSnapshotRequest) -> None:
         progress = node.progress
         if request.replica is None or progress is None:
             return
@@ -72,13 +72,13 @@ class WhatAMajorityHasIsCommitted(Invariant):
         else:
             told.ends.pop(request.replica, None)
 
-    def _of(self, node: SeenNode, epoch: Epoch) -> _Told:
+    def _of(self, node: NodeView, epoch: Epoch) -> _Told:
         told = self._told.get(node.node_id)
         if told is None or (told.incarnation, told.epoch) != (node.incarnation, epoch):
             told = self._told[node.node_id] = _Told(node.incarnation, epoch)
         return told
 
-    def looked(self) -> None:
+    def on_tick(self) -> None:
         for node in self.world.running():
             told, progress = self._told.get(node.node_id), node.progress
             if told is None or progress is None or not progress.is_leader:
@@ -94,7 +94,7 @@ class WhatAMajorityHasIsCommitted(Invariant):
             else:
                 self._judge(node, told.late)
 
-    def _judge(self, node: SeenNode, late: tuple[Offset, Millis]) -> None:
+    def _judge(self, node: NodeView, late: tuple[Offset, Millis]) -> None:
         end, since_ms = late
         limit_ms = SLACK_MS + 2 * slowest_call_us(self.world.options) // 1000
         progress = node.progress
@@ -107,7 +107,7 @@ class WhatAMajorityHasIsCommitted(Invariant):
             )
 
     @staticmethod
-    def _majority_end(node: SeenNode, told: _Told) -> Offset:
+    def _majority_end(node: NodeView, told: _Told) -> Offset:
         voters = node.log.voters
         ends = [
             node.safe_end()

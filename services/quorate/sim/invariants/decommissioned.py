@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import NodeId, ReplicaKey, ReplyToken
     from quorate.records.voters import VoterSet
     from quorate.sim.checkers.log_view import Entry
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class DecommissionedStayAway(Invariant):
@@ -26,7 +26,7 @@ class DecommissionedStayAway(Invariant):
     KIP-1186 does not cover voters that were removed on purpose.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._by_hand: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
         # Voters whose removal was requested because their pods are scaled down, and voters that a
@@ -34,24 +34,24 @@ class DecommissionedStayAway(Invariant):
         self._scaled_away: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
         self._unlisted: set[ReplicaKey] = set()
 
-    def asked(self, node: SeenNode, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: NodeView, token: ReplyToken, request: MembershipRequest) -> None:
         if isinstance(request, AddRaftVoterRequest) and not request.auto_join:
             self._by_hand[node.node_id, token] = request.voter
         if isinstance(request, RemoveRaftVoterRequest) and not request.decommissions:
             self._scaled_away[node.node_id, token] = request.voter
 
-    def stopped(self, node: SeenNode) -> None:
+    def stopped(self, node: NodeView) -> None:
         """Drop the requests to this process, which will not be answered."""
         asked = self._scaled_away
         self._scaled_away = {at: key for at, key in asked.items() if at[0] != node.node_id}
 
-    def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
+    def answering(self, node: NodeView, token: ReplyToken, response: MembershipResponse) -> None:
         self._scaled_away.pop((node.node_id, token), None)
         # A request that is rejected has not been appended.
         if response.error is not ErrorCode.NONE:
             self._by_hand.pop((node.node_id, token), None)
 
-    def appended(self, node: SeenNode, entry: Entry) -> None:
+    def appended(self, node: NodeView, entry: Entry) -> None:
         if entry.voters is None:
             return
         before = node.log.voters_below(entry.base)
@@ -73,7 +73,7 @@ class DecommissionedStayAway(Invariant):
                 raise Violation(f"{key} was removed, and is back at {entry.base} unasked")
 
     def _expect_unlisted(
-        self, node: SeenNode, before: VoterSet, after: VoterSet, *, is_leader: bool
+        self, node: NodeView, before: VoterSet, after: VoterSet, *, is_leader: bool
     ) -> frozenset[ReplicaKey]:
         """The removed voters that need not be listed.
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from quorate.raft.roles import Follower
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.time_bounds import election_patience_us
+from quorate.sim.time_bounds import election_bound_us
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from quorate.records.ids import NodeId, Offset
     from quorate.records.voters import VoterSet
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class _Well(NamedTuple):
@@ -42,7 +42,7 @@ class MajoritiesHaveLeaders(Invariant):
     `unready_voter_waits` and `leader_discovery`.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._well: dict[NodeId, _Well] = {}
         self._open_us: dict[tuple[NodeId, NodeId], int] = {}
@@ -50,7 +50,7 @@ class MajoritiesHaveLeaders(Invariant):
         # Per node: its log end offset and its position in the snapshot that it fetches.
         self._fetched: dict[NodeId, tuple[Offset, int]] = {}
 
-    def looked(self) -> None:
+    def on_tick(self) -> None:
         world = self.world
         now_us = world.now_us
         self._note_nodes(now_us)
@@ -59,7 +59,7 @@ class MajoritiesHaveLeaders(Invariant):
         if any(_leads(node) or self._is_awaited(node, fetching) for node in world.running()):
             self._led_us = now_us
             return
-        limit_us = now_us - election_patience_us(world.options)
+        limit_us = now_us - election_bound_us(world.options)
         if self._led_us > limit_us:
             return
         group = next(self._groups(limit_us), None)
@@ -71,7 +71,7 @@ class MajoritiesHaveLeaders(Invariant):
                 f"{self._led_us // 1000} ms"
             )
 
-    def _note_fetched(self) -> list[SeenNode]:
+    def _note_fetched(self) -> list[NodeView]:
         """The nodes whose log end or snapshot position has changed since the last check."""
         fetching = []
         for node in self.world.running():
@@ -81,7 +81,7 @@ class MajoritiesHaveLeaders(Invariant):
                 fetching.append(node)
         return fetching
 
-    def _is_awaited(self, leader: SeenNode, fetching: list[SeenNode]) -> bool:
+    def _is_awaited(self, leader: NodeView, fetching: list[NodeView]) -> bool:
         """True if too few voters have the start of its epoch, and one of the others is fetching."""
         progress = leader.progress
         if progress is None or not progress.is_leader or not leader.is_stepped or leader.is_hanging:
@@ -98,7 +98,7 @@ class MajoritiesHaveLeaders(Invariant):
 
     def _note_nodes(self, now_us: int) -> None:
         for node in self.world.nodes.values():
-            if not node.is_well:
+            if not node.is_healthy:
                 self._well.pop(node.node_id, None)
                 continue
             known = self._well.get(node.node_id)
@@ -116,7 +116,7 @@ class MajoritiesHaveLeaders(Invariant):
             else:
                 self._open_us.setdefault(link, 0)
 
-    def _groups(self, limit_us: int) -> Iterator[tuple[SeenNode, ...]]:
+    def _groups(self, limit_us: int) -> Iterator[tuple[NodeView, ...]]:
         """Yield the groups that could have elected a leader since `limit_us`, largest first."""
         nodes = self.world.nodes
         there = [nodes[id_] for id_, well in self._well.items() if well.since_us <= limit_us]
@@ -129,7 +129,7 @@ class MajoritiesHaveLeaders(Invariant):
                 if is_open and self._can_elect(group):
                     yield group
 
-    def _can_elect(self, group: tuple[SeenNode, ...]) -> bool:
+    def _can_elect(self, group: tuple[NodeView, ...]) -> bool:
         """True if the group is a majority of every voter set in effect on its nodes or in history.
 
         Each of them must also be at the address where the others look for it.
@@ -140,7 +140,7 @@ class MajoritiesHaveLeaders(Invariant):
             node.is_found_by(other) for node in group for other in group if node is not other
         )
 
-    def _since_us(self, group: tuple[SeenNode, ...]) -> int:
+    def _since_us(self, group: tuple[NodeView, ...]) -> int:
         links = [self._open_us[_link(a.node_id, b.node_id)] for a, b in combinations(group, 2)]
         return max([*links, *(self._well[node.node_id].since_us for node in group)])
 
@@ -149,18 +149,18 @@ def _link(one: NodeId, other: NodeId) -> tuple[NodeId, NodeId]:
     return (one, other) if one < other else (other, one)
 
 
-def _has_majority(group: tuple[SeenNode, ...], voters: VoterSet) -> bool:
+def _has_majority(group: tuple[NodeView, ...], voters: VoterSet) -> bool:
     there = sum(1 for voter in voters if any(node.is_voter(voter) for node in group))
     return bool(voters.voters) and there >= voters.majority
 
 
-def _downloaded(node: SeenNode) -> int:
+def _downloaded(node: NodeView) -> int:
     role = node.core.replica.role
     download = role.download if isinstance(role, Follower) else None
     return download.position if download is not None else 0
 
 
-def _leads(node: SeenNode) -> bool:
+def _leads(node: NodeView) -> bool:
     """True if it leads, has committed in its epoch, and neither disk nor process is blocked."""
     progress = node.progress
     if progress is None or not progress.is_leader or not node.is_stepped or node.is_hanging:

@@ -10,7 +10,7 @@ from quorate.sim.invariants.invariant import Invariant
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.records.ids import Epoch, NodeId
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class ElectionSafety(Invariant):
@@ -20,11 +20,11 @@ class ElectionSafety(Invariant):
     may have lost records that others fetched, so it must not continue to lead its epoch.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._leaders: dict[Epoch, tuple[NodeId, int]] = {}
 
-    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+    def published(self, node: NodeView, progress: PublishProgress) -> None:
         if not progress.is_leader:
             return
         who = (node.node_id, node.incarnation)

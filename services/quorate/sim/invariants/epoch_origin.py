@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress, RecoveredState
     from quorate.raft.messages import ElectionState
     from quorate.records.ids import NodeId, ReplicaKey
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class EpochsRiseByElections(Invariant):
@@ -24,24 +24,24 @@ class EpochsRiseByElections(Invariant):
     exactly one per election); KIP-996; rules `no_state_from_rejections` and `input_bounds`.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._known = {Epoch(0): None}
         # Per nominee and epoch, the time of each pre-vote; and since when each node requests them.
         self._given: dict[tuple[ReplicaKey, Epoch], dict[ReplicaKey, int]] = {}
         self._asking_us: dict[NodeId, int] = {}
 
-    def started(self, node: SeenNode, recovered: RecoveredState) -> None:
+    def started(self, node: NodeView, recovered: RecoveredState) -> None:
         saved = recovered.election.epoch if recovered.election is not None else Epoch(0)
         self._see(node, max(saved, recovered.end.epoch))
 
-    def promised(self, node: SeenNode, epoch: Epoch, nominee: ReplicaKey) -> None:
+    def on_pre_vote_granted(self, node: NodeView, epoch: Epoch, nominee: ReplicaKey) -> None:
         self._given.setdefault((nominee, epoch), {})[node.key] = self.world.now_us
 
-    def claimed(self, epoch: Epoch) -> None:
+    def on_forged_epoch(self, epoch: Epoch) -> None:
         self._known[epoch] = None
 
-    def saving(self, node: SeenNode, state: ElectionState) -> None:
+    def saving(self, node: NodeView, state: ElectionState) -> None:
         if state.epoch in self._known:
             return
         before = node.progress
@@ -55,7 +55,7 @@ class EpochsRiseByElections(Invariant):
             )
         self._known[state.epoch] = None
 
-    def _check_pre_votes(self, node: SeenNode, epoch: Epoch) -> None:
+    def _check_pre_votes(self, node: NodeView, epoch: Epoch) -> None:
         voters = node.log.voters
         since_us = self._asking_us.get(node.node_id, self.world.now_us)
         given = self._given.get((node.key, epoch), {})
@@ -71,12 +71,12 @@ class EpochsRiseByElections(Invariant):
                 f"{having} among the voters {ids(voters)}"
             )
 
-    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+    def published(self, node: NodeView, progress: PublishProgress) -> None:
         before = node.progress.role if node.progress is not None else None
         if progress.role == "prospective" and before != "prospective":
             self._asking_us[node.node_id] = self.world.now_us
         self._see(node, progress.epoch)
 
-    def _see(self, node: SeenNode, epoch: Epoch) -> None:
+    def _see(self, node: NodeView, epoch: Epoch) -> None:
         if epoch not in self._known:
             raise Violation(f"node {node.node_id} is in epoch {epoch}, to which nobody was elected")

@@ -9,7 +9,7 @@ from quorate.sim.invariants.invariant import Invariant
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 
 class CommitsOwnEpochFirst(Invariant):
@@ -18,7 +18,7 @@ class CommitsOwnEpochFirst(Invariant):
     Source: Raft paper, section 5.4.2 and figure 8; KIP-595, "High Watermark".
     """
 
-    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+    def published(self, node: NodeView, progress: PublishProgress) -> None:
         before = node.progress
         if not progress.is_leader or progress.epoch_start is None or before is None:
             return

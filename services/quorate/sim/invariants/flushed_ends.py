@@ -13,7 +13,7 @@ from quorate.storage.flushed_end import SYNC_AFTER_MS
 
 if TYPE_CHECKING:
     from quorate.records.ids import Millis, NodeId, Offset, OffsetAndEpoch
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 SLACK_MS: Final = 100
 # The number of checks per record of the flushed offsets.
@@ -37,21 +37,21 @@ class FlushedEndsAreYoung(Invariant):
     checks the platter of the disk when a process ends. Source: rule `flushed_end_file`.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._flushed: dict[NodeId, _Flushed] = {}
         self._looks = 0
         calls_ms = CALLS * slowest_call_us(world.options) // 1000
         self._age_ms = int((SYNC_AFTER_MS + calls_ms) * clock_factor(world.options)) + SLACK_MS
 
-    def truncating(self, node: SeenNode, to: OffsetAndEpoch) -> None:
+    def truncating(self, node: NodeView, to: OffsetAndEpoch) -> None:
         self._flushed.pop(node.node_id, None)
 
-    def installing(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
+    def installing(self, node: NodeView, snapshot_id: OffsetAndEpoch) -> None:
         # The snapshot replaces a log that may have reached further.
         self._flushed.pop(node.node_id, None)
 
-    def looked(self) -> None:
+    def on_tick(self) -> None:
         self._looks += 1
         if self._looks % LOOKS:
             return
@@ -66,7 +66,7 @@ class FlushedEndsAreYoung(Invariant):
             while len(known.ends) > 1 and known.ends[1][0] <= node.local_ms - self._age_ms:
                 known.ends.popleft()
 
-    def stopped(self, node: SeenNode) -> None:
+    def stopped(self, node: NodeView) -> None:
         known = self._flushed.pop(node.node_id, None)
         if known is None or known.troubles != node.troubles or not known.ends:
             return

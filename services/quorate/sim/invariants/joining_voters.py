@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey, ReplyToken
     from quorate.sim.checkers.log_view import Entry
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class NewVotersHaveTheLog(Invariant):
@@ -31,22 +31,22 @@ class NewVotersHaveTheLog(Invariant):
     with rule `observer_lag_baseline`: observers are measured against the high watermark.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         # Per leader, its high watermarks and the times since which it has known them.
         self._known: dict[tuple[NodeId, Epoch], list[tuple[Millis, Offset]]] = {}
         self._decided_ms: dict[NodeId, Millis] = {}
 
-    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+    def published(self, node: NodeView, progress: PublishProgress) -> None:
         if progress.is_leader and progress.high_watermark is not None:
             known = self._known.setdefault((node.node_id, progress.epoch), [])
             known.append((node.local_ms, progress.high_watermark))
 
-    def changing(self, node: SeenNode) -> None:
+    def changing(self, node: NodeView) -> None:
         # A decision may be written much later, if a disk stalls.
         self._decided_ms[node.node_id] = node.local_ms
 
-    def appended(self, node: SeenNode, entry: Entry) -> None:
+    def appended(self, node: NodeView, entry: Entry) -> None:
         progress = node.progress
         if entry.voters is None or progress is None or not progress.is_leader:
             return
@@ -55,13 +55,13 @@ class NewVotersHaveTheLog(Invariant):
         for voter in entry.voters:
             other = self.world.nodes[voter.key.node_id]
             is_new = not holds(before, voter.key)
-            if is_new and not other.had(voter, needed):
+            if is_new and not other.held_committed(voter, needed):
                 raise Violation(
                     f"leader {node.node_id} makes {other.node_id} a voter, whose log ends at "
                     f"{other.log.end}; it knew in time that {needed} was committed"
                 )
 
-    def _needed(self, node: SeenNode, epoch: Epoch) -> Offset:
+    def _needed(self, node: NodeView, epoch: Epoch) -> Offset:
         known = self._known[node.node_id, epoch]
         until_ms = self._decided_ms[node.node_id] - self.world.options.timeouts.fetch_timeout_ms
         at_election = known[0][1]
@@ -74,25 +74,25 @@ class LivingVotersStay(Invariant):
     Source: rule `live_voter_not_evicted`: two processes with one node id must not evict each other.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._fetched_ms: dict[tuple[NodeId, int, Epoch, ReplicaKey], Millis] = {}
         self._asked: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
 
-    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+    def fetching(self, node: NodeView, request: FetchRequest | FetchSnapshotRequest) -> None:
         if request.replica is not None:
             epoch = request.current_leader_epoch
             key = (node.node_id, node.incarnation, epoch, request.replica)
             self._fetched_ms[key] = node.local_ms
 
-    def asked(self, node: SeenNode, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: NodeView, token: ReplyToken, request: MembershipRequest) -> None:
         if isinstance(request, RemoveRaftVoterRequest) and request.auto_join:
             self._asked[node.node_id, token] = request.voter
 
-    def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
+    def answering(self, node: NodeView, token: ReplyToken, response: MembershipResponse) -> None:
         self._asked.pop((node.node_id, token), None)
 
-    def appended(self, node: SeenNode, entry: Entry) -> None:
+    def appended(self, node: NodeView, entry: Entry) -> None:
         progress = node.progress
         if entry.voters is None or progress is None or not progress.is_leader:
             return
@@ -116,13 +116,13 @@ class WhoLeftWaitsForARestart(Invariant):
     stops is missing in the majority. Source: rule `decommissioned_voters`.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         # Per process: its high watermark at the start, and the processes known to have been voters.
         self._began: dict[NodeId, tuple[int, Offset | None]] = {}
         self._voted: dict[NodeId, int] = {}
 
-    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+    def published(self, node: NodeView, progress: PublishProgress) -> None:
         known = progress.high_watermark
         incarnation, first = self._began.get(node.node_id, (-1, None))
         if incarnation != node.incarnation:
@@ -140,6 +140,6 @@ class WhoLeftWaitsForARestart(Invariant):
         if is_of_epoch and voter is not None and voter.key == node.key:
             self._voted[node.node_id] = node.incarnation
 
-    def joining(self, node: SeenNode, request: AddRaftVoterRequest) -> None:
+    def joining(self, node: NodeView, request: AddRaftVoterRequest) -> None:
         if request.auto_join and self._voted.get(node.node_id) == node.incarnation:
             raise Violation(f"{node.key} was removed while it ran, and asks to join at once")

@@ -10,7 +10,7 @@ from quorate.sim.invariants.voter_sets import ids
 
 if TYPE_CHECKING:
     from quorate.sim.checkers.log_view import Entry
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 
 class UpgradeIsOneBatch(Invariant):
@@ -20,7 +20,7 @@ class UpgradeIsOneBatch(Invariant):
     batch.
     """
 
-    def appended(self, node: SeenNode, entry: Entry) -> None:
+    def appended(self, node: NodeView, entry: Entry) -> None:
         if entry.kraft_version is not None and entry.voters is None:
             raise Violation(
                 f"node {node.node_id} has kraft.version {entry.kraft_version} at {entry.base} "

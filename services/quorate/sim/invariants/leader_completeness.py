@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.records.ids import Epoch
     from quorate.sim.checkers.log_view import Entry
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 
 class LeaderCompleteness(Invariant):
@@ -21,17 +21,17 @@ class LeaderCompleteness(Invariant):
     leader, so existing leaders are checked as well.
     """
 
-    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+    def published(self, node: NodeView, progress: PublishProgress) -> None:
         if progress.is_leader and node.led_epoch != progress.epoch:
             self._check(node, progress.epoch)
 
-    def committed(self, node: SeenNode, entry: Entry) -> None:
+    def committed(self, node: NodeView, entry: Entry) -> None:
         for other in self.world.running():
             progress = other.progress
             if progress is not None and progress.is_leader:
                 self._check(other, progress.epoch)
 
-    def _check(self, node: SeenNode, epoch: Epoch) -> None:
+    def _check(self, node: NodeView, epoch: Epoch) -> None:
         end = self.world.oracle.end_before(epoch)
         if end <= node.log.start.offset:
             return

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     )
     from quorate.records.ids import Millis, NodeId, ReplicaKey, ReplyToken
     from quorate.sim.checkers.log_view import Entry
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class _Asked(NamedTuple):
@@ -45,30 +45,30 @@ class ChangesKeepALiveMajority(Invariant):
     voters are silent commits nothing. Source: rule `check_quorum_restart` (strict reconfiguration).
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._heard_ms: dict[NodeId, tuple[int, dict[ReplicaKey, Millis]]] = {}
         self._asked: dict[tuple[NodeId, ReplyToken], _Asked] = {}
         self._decided: dict[NodeId, _Decided] = {}
 
-    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+    def fetching(self, node: NodeView, request: FetchRequest | FetchSnapshotRequest) -> None:
         if request.replica is not None:
             self._heard(node)[request.replica] = node.local_ms
 
-    def asked(self, node: SeenNode, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: NodeView, token: ReplyToken, request: MembershipRequest) -> None:
         if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
             asked = _Asked(request.voter, node.local_ms, request.force)
             self._asked[node.node_id, token] = asked
 
-    def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
+    def answering(self, node: NodeView, token: ReplyToken, response: MembershipResponse) -> None:
         self._asked.pop((node.node_id, token), None)
 
-    def changing(self, node: SeenNode) -> None:
+    def changing(self, node: NodeView) -> None:
         asked = tuple(asked for (of, _), asked in self._asked.items() if of == node.node_id)
         heard = dict(self._heard(node))
         self._decided[node.node_id] = _Decided(node.incarnation, node.local_ms, heard, asked)
 
-    def appended(self, node: SeenNode, entry: Entry) -> None:
+    def appended(self, node: NodeView, entry: Entry) -> None:
         decided, progress = self._decided.get(node.node_id), node.progress
         if entry.voters is None or decided is None or decided.incarnation != node.incarnation:
             return
@@ -99,7 +99,7 @@ class ChangesKeepALiveMajority(Invariant):
                 f"only {alive} have fetched since that was asked for"
             )
 
-    def _heard(self, node: SeenNode) -> dict[ReplicaKey, Millis]:
+    def _heard(self, node: NodeView) -> dict[ReplicaKey, Millis]:
         known = self._heard_ms.get(node.node_id)
         if known is None or known[0] != node.incarnation:
             known = self._heard_ms[node.node_id] = node.incarnation, {}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from quorate.raft.replication.log_state import LogState
     from quorate.records.ids import Epoch, NodeId, Offset, OffsetAndEpoch
     from quorate.sim.checkers.log_view import Entry, LogView
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class CoresKnowTheirLogs(Invariant):
@@ -26,31 +26,31 @@ class CoresKnowTheirLogs(Invariant):
     Reconciliation").
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._changed: dict[NodeId, None] = {}
         self._epochs: dict[NodeId, Epoch] = {}
 
-    def started(self, node: SeenNode, recovered: RecoveredState) -> None:
+    def started(self, node: NodeView, recovered: RecoveredState) -> None:
         self._changed[node.node_id] = None
         self._epochs[node.node_id] = recovered.end.epoch
 
-    def appended(self, node: SeenNode, entry: Entry) -> None:
+    def appended(self, node: NodeView, entry: Entry) -> None:
         has_controls = entry.voters is not None or entry.kraft_version is not None
         if has_controls or self._epochs.get(node.node_id) != entry.epoch:
             self._changed[node.node_id] = None
             self._epochs[node.node_id] = entry.epoch
 
-    def truncating(self, node: SeenNode, to: OffsetAndEpoch) -> None:
+    def truncating(self, node: NodeView, to: OffsetAndEpoch) -> None:
         self._changed[node.node_id] = None
 
-    def snapshot(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
+    def snapshot(self, node: NodeView, snapshot_id: OffsetAndEpoch) -> None:
         self._changed[node.node_id] = None
 
-    def cleaned(self, node: SeenNode, event: LogCleaned) -> None:
+    def cleaned(self, node: NodeView, event: LogCleaned) -> None:
         self._changed[node.node_id] = None
 
-    def looked(self) -> None:
+    def on_tick(self) -> None:
         if not self._changed:
             return
         for node in self.world.running():
@@ -58,7 +58,7 @@ class CoresKnowTheirLogs(Invariant):
                 del self._changed[node.node_id]
                 self._judge(node, node.core.replica.log, node.log)
 
-    def _judge(self, node: SeenNode, known: LogState, log: LogView) -> None:
+    def _judge(self, node: NodeView, known: LogState, log: LogView) -> None:
         name = f"the core of node {node.node_id}"
         if known.end != log.end:
             raise Violation(f"{name} takes its log to end at {known.end}, and it is {log.end}")

@@ -10,7 +10,7 @@ from quorate.sim.invariants.invariant import Invariant
 if TYPE_CHECKING:
     from quorate.records.ids import Epoch, NodeId, Offset
     from quorate.sim.checkers.log_view import Entry
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class LogMatching(Invariant):
@@ -19,11 +19,11 @@ class LogMatching(Invariant):
     Source: Raft paper, section 5.3; KIP-595, "Log Reconciliation".
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._chains: dict[tuple[Offset, Epoch], tuple[int, NodeId]] = {}
 
-    def appended(self, node: SeenNode, entry: Entry) -> None:
+    def appended(self, node: NodeView, entry: Entry) -> None:
         first = self._chains.setdefault((entry.end, entry.epoch), (entry.chain, node.node_id))
         if first[0] != entry.chain:
             raise Violation(

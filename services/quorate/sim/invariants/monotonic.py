@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress, RecoveredState
     from quorate.raft.messages import ElectionState
     from quorate.records.ids import Epoch, Offset, ReplicaKey
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class Monotonic(Invariant):
@@ -21,12 +21,12 @@ class Monotonic(Invariant):
     watermark starts no lower than the newest snapshot, and a log never ends before it.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._epochs: dict[ReplicaKey, Epoch] = {}
         self._high_watermarks: dict[ReplicaKey, Offset] = {}
 
-    def started(self, node: SeenNode, recovered: RecoveredState) -> None:
+    def started(self, node: NodeView, recovered: RecoveredState) -> None:
         self._high_watermarks.pop(node.key, None)
         if not recovered.snapshots:
             return
@@ -38,10 +38,10 @@ class Monotonic(Invariant):
                 f"before its snapshot at {newest}"
             )
 
-    def forgot(self, node: SeenNode, state: ElectionState) -> None:
+    def on_state_lost(self, node: NodeView, state: ElectionState) -> None:
         self._epochs[node.key] = state.epoch
 
-    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+    def published(self, node: NodeView, progress: PublishProgress) -> None:
         epoch = self._epochs.get(node.key)
         if epoch is not None and progress.epoch < epoch:
             raise Violation(f"node {node.node_id} goes back from epoch {epoch} to {progress.epoch}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey
     from quorate.records.voters import VoterSet
     from quorate.sim.checkers.log_view import Entry
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 
 class MajoritiesMeet(Invariant):
@@ -25,7 +25,7 @@ class MajoritiesMeet(Invariant):
     paper, section 6; Ongaro's thesis, section 4.1.
     """
 
-    def appended(self, node: SeenNode, entry: Entry) -> None:
+    def appended(self, node: NodeView, entry: Entry) -> None:
         # A replica that catches up appends many batches together; only the latest set is in effect.
         if entry.voters is None or entry.voters is not node.log.voters or not self._is_whole(node):
             return
@@ -36,14 +36,14 @@ class MajoritiesMeet(Invariant):
                     f"has {ids(other)}: both have majorities of their own"
                 )
 
-    def _others(self, node: SeenNode) -> Iterator[tuple[str, VoterSet]]:
+    def _others(self, node: NodeView) -> Iterator[tuple[str, VoterSet]]:
         history = self.world.oracle
         yield "history", history.voters_at(history.end)
         for other in self.world.nodes.values():
             if other is not node and self._is_whole(other) and other.log.voters.voters:
                 yield f"node {other.node_id}", other.log.voters
 
-    def _is_whole(self, node: SeenNode) -> bool:
+    def _is_whole(self, node: NodeView) -> bool:
         history = self.world.oracle
         return node.log.chain_at(history.end) == history.chains[history.end]
 

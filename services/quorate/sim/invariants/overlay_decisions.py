@@ -6,16 +6,16 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.sim.checkers.batch_contents import header_at
-from quorate.sim.checkers.overlay_differential import DrawnDecisions, Standby, require_equal
+from quorate.sim.checkers.overlay_differential import RandomDecisions, Standby, require_equal
 from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.randomness import Draws
+from quorate.sim.randomness import RandomSource
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.records.ids import Epoch, NodeId, Offset
     from quorate.sim.checkers.log_view import Entry
-    from quorate.sim.checkers.overlay_differential import Batch, BothWays
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.checkers.overlay_differential import Batch, DifferentialController
+    from quorate.sim.views import ClusterView, NodeView
 
 # The fraction of entries with decisions, which cost more than everything else about a batch.
 _SHARE: Final = 1 / 32
@@ -25,7 +25,7 @@ class _Leading(NamedTuple):
     """The controller of one leader, and its uncommitted batches, each with its entry's end."""
 
     epoch: Epoch
-    ways: BothWays
+    ways: DifferentialController
     sent: deque[tuple[Offset, Batch]]
 
 
@@ -38,22 +38,22 @@ class OverlayDecidesAsImages(Invariant):
     continues as it would without them. Source: steps 2 and 7 of the write path, ARCHITECTURE.md.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
-        self._draws = Draws(world.seed, "decisions")
-        self._decisions = DrawnDecisions(self._draws)
+        self._random_source = RandomSource(world.seed, "decisions")
+        self._decisions = RandomDecisions(self._random_source)
         self._standby = Standby()
         self._leading: dict[NodeId, _Leading] = {}
         self._sent: dict[tuple[Offset, Epoch], list[Batch]] = {}
 
-    def appended(self, node: SeenNode, entry: Entry) -> None:
+    def appended(self, node: NodeView, entry: Entry) -> None:
         progress = node.progress
         if progress is None or not progress.is_leader or progress.epoch != entry.epoch:
             return
         leading = self._leading.get(node.node_id)
         if header_at(entry.data, 0).is_control:
             batches = [] if leading is None else self._controls(leading.ways)
-        elif self._draws.chance(_SHARE):
+        elif self._random_source.chance(_SHARE):
             leading = leading or self._lead(node.node_id, entry.epoch)
             batches = self._decisions.batches(leading.ways, self.world.now_ms)
         else:
@@ -68,16 +68,16 @@ class OverlayDecidesAsImages(Invariant):
         self._leading[node_id] = leading = _Leading(epoch, ways, deque())
         return leading
 
-    def _controls(self, ways: BothWays) -> list[Batch]:
+    def _controls(self, ways: DifferentialController) -> list[Batch]:
         gathered = ways.cut(self.world.now_ms)
         controls = ways.append_controls(self.world.now_ms)
         return [controls] if gathered is None else [gathered, controls]
 
-    def committed(self, node: SeenNode, entry: Entry) -> None:
+    def committed(self, node: NodeView, entry: Entry) -> None:
         for batch in self._sent.pop((entry.end, entry.epoch), ()):
             self._standby.replay(batch)
 
-    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+    def published(self, node: NodeView, progress: PublishProgress) -> None:
         leading = self._leading.get(node.node_id)
         if leading is None:
             return
@@ -96,5 +96,5 @@ class OverlayDecidesAsImages(Invariant):
             if self._standby.end_offset == last.end_offset:
                 require_equal(leading.ways.image, self._standby.image, "that are replayed")
 
-    def stopped(self, node: SeenNode) -> None:
+    def stopped(self, node: NodeView) -> None:
         self._leading.pop(node.node_id, None)

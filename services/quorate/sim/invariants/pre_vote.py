@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.raft.roles import Role
     from quorate.records.ids import Epoch, ReplicaKey
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class HealthyLeaderKeepsEpoch(Invariant):
@@ -22,17 +22,17 @@ class HealthyLeaderKeepsEpoch(Invariant):
     without interruption since before the pre-votes were requested.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         # Each role transition creates a new object, so its identity reveals an interruption.
         self._hearing_since: dict[ReplicaKey, tuple[Role, int]] = {}
         self._asking_since: dict[ReplicaKey, int] = {}
 
-    def stopped(self, node: SeenNode) -> None:
+    def stopped(self, node: NodeView) -> None:
         self._hearing_since.pop(node.key, None)
         self._asking_since.pop(node.key, None)
 
-    def heard_leader(self, node: SeenNode) -> None:
+    def heard_leader(self, node: NodeView) -> None:
         current = node.core.replica.role
         known = self._hearing_since.get(node.key)
         if not _has_heard_leader(current):
@@ -41,7 +41,7 @@ class HealthyLeaderKeepsEpoch(Invariant):
         elif known is None or known[0] is not current:
             self._hearing_since[node.key] = (current, self.world.now_us)
 
-    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+    def published(self, node: NodeView, progress: PublishProgress) -> None:
         role = progress.role
         if role == "leader":
             self.heard_leader(node)
@@ -52,7 +52,7 @@ class HealthyLeaderKeepsEpoch(Invariant):
         if role == "candidate" and before not in (None, "candidate"):
             self._check(node, progress.epoch, self._asking_since.get(node.key, self.world.now_us))
 
-    def _check(self, node: SeenNode, epoch: Epoch, asking_since: int) -> None:
+    def _check(self, node: NodeView, epoch: Epoch, asking_since: int) -> None:
         for leader in self.world.running():
             progress = leader.progress
             if progress is None or not progress.is_leader or progress.epoch != epoch - 1:

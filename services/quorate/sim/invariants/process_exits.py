@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.server.driver.raft_driver import Ending
+from quorate.server.driver.raft_driver import ExitReason
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.engine.machine import FAULTS, ROTTEN, SHORT
 from quorate.sim.invariants.invariant import Invariant
 
 if TYPE_CHECKING:
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 # The faults that justify each kind of exit.
 _CAUSES: Final = {
-    Ending.DAMAGED: frozenset({ROTTEN}),
-    Ending.DISK_FAILED: frozenset(FAULTS) - {SHORT},
-    Ending.SHORT: frozenset({SHORT}),
+    ExitReason.DAMAGED: frozenset({ROTTEN}),
+    ExitReason.DISK_FAILED: frozenset(FAULTS) - {SHORT},
+    ExitReason.SHORT: frozenset({SHORT}),
 }
 
 
@@ -28,18 +28,18 @@ class EndingsHaveCauses(Invariant):
     `stopping_replica` and `disk_error_classes`.
     """
 
-    def ended(self, node: SeenNode, ending: Ending, message: str) -> None:
-        match ending:
-            case Ending.STOPPED | Ending.LATE:
+    def ended(self, node: NodeView, exit_reason: ExitReason, message: str) -> None:
+        match exit_reason:
+            case ExitReason.STOPPED | ExitReason.LATE:
                 has_cause = node.is_stopping
-            case Ending.CRASHED:
+            case ExitReason.CRASHED:
                 # The error that crashed it is raised unchanged.
                 has_cause = True
             case _:
-                has_cause = not _CAUSES.get(ending, frozenset()).isdisjoint(node.faults_met)
+                has_cause = not _CAUSES.get(exit_reason, frozenset()).isdisjoint(node.faults_met)
         if not has_cause:
             raise Violation(f"node {node.node_id} ends without a cause: {message}")
 
-    def refused(self, node: SeenNode, error: Exception) -> None:
+    def refused(self, node: NodeView, error: Exception) -> None:
         if not node.faults_met:
             raise Violation(f"node {node.node_id} does not start, and nothing harmed it: {error}")

@@ -13,7 +13,7 @@ from quorate.sim.invariants.voter_sets import ids
 if TYPE_CHECKING:
     from quorate.raft.messages import FetchSnapshotRequest
     from quorate.records.ids import Epoch, NodeId, ReplyToken
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 @dataclass(slots=True)
@@ -37,11 +37,11 @@ class ReadsHaveTheWord(Invariant):
     another leader since. Source: rule `linearizable_reads`, decision 0002.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._rounds: dict[NodeId, _Rounds] = {}
 
-    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+    def fetching(self, node: NodeView, request: FetchRequest | FetchSnapshotRequest) -> None:
         if not isinstance(request, FetchRequest) or request.replica is None:
             return
         rounds = self._rounds.get(node.node_id)
@@ -51,23 +51,23 @@ class ReadsHaveTheWord(Invariant):
             known = rounds.echoed.get(request.replica.node_id, 0)
             rounds.echoed[request.replica.node_id] = max(known, request.read_round)
 
-    def reading(self, node: SeenNode, token: ReplyToken) -> None:
+    def reading(self, node: NodeView, token: ReplyToken) -> None:
         rounds = self._of(node)
         if rounds is not None:
             rounds.before[token] = rounds.sent
 
-    def changing(self, node: SeenNode) -> None:
+    def changing(self, node: NodeView) -> None:
         # A new voter set may be in effect before it is in the log, and its majority confirms.
         rounds = self._of(node)
         if rounds is not None:
             rounds.before.clear()
 
-    def sending_round(self, node: SeenNode, read_round: int) -> None:
+    def sending_round(self, node: NodeView, read_round: int) -> None:
         rounds = self._of(node)
         if rounds is not None:
             rounds.sent = max(rounds.sent, read_round)
 
-    def confirming(self, node: SeenNode, token: ReplyToken) -> None:
+    def confirming(self, node: NodeView, token: ReplyToken) -> None:
         rounds = self._of(node)
         before = None if rounds is None else rounds.before.pop(token, None)
         if rounds is None or before is None:
@@ -84,7 +84,7 @@ class ReadsHaveTheWord(Invariant):
                 f"{having} have followed it since that began (round {before} had left)"
             )
 
-    def _of(self, node: SeenNode) -> _Rounds | None:
+    def _of(self, node: NodeView) -> _Rounds | None:
         progress = node.progress
         if progress is None or not progress.is_leader:
             return None

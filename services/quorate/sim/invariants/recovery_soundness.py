@@ -9,7 +9,7 @@ from quorate.sim.invariants.invariant import Invariant
 
 if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 
 class SoundDisksAreFoundSound(Invariant):
@@ -21,7 +21,7 @@ class SoundDisksAreFoundSound(Invariant):
     not campaign: if three voters lost power at the same time, the quorum would have no leader.
     """
 
-    def started(self, node: SeenNode, recovered: RecoveredState) -> None:
+    def started(self, node: NodeView, recovered: RecoveredState) -> None:
         if recovered.remembered_end is not None and not node.was_harmed:
             raise Violation(
                 f"node {node.node_id} takes its log up to {recovered.end} for damaged, once "

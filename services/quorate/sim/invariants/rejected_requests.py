@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quorate.controller.request_types import WriteRequest
     from quorate.raft.messages import Request, Response
     from quorate.records.ids import ReplyToken
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 # The effects of a step that has changed something.
 _CHANGES: Final = (
@@ -23,8 +23,8 @@ _CHANGES: Final = (
     api.TruncateLog,
     api.WriteSnapshotChunk,
     api.InstallSnapshot,
-    api.ForgetRememberedEnd,
-    api.VoteAgain,
+    api.EndHealing,
+    api.EndAbstention,
     api.SaveRival,
     api.PublishProgress,
     api.ShutdownComplete,
@@ -39,19 +39,19 @@ class WhatMustBeRefusedIs(Invariant):
     "Add Voter"; Kafka's error codes.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._of_peers: dict[ReplyToken, None] = {}
         self._of_clients: dict[int, WriteRequest] = {}
 
-    def asking_in_vain(self, token: ReplyToken) -> None:
+    def before_invalid_peer_request(self, token: ReplyToken) -> None:
         self._of_peers[token] = None
 
-    def writing_in_vain(self, request: WriteRequest) -> None:
+    def before_invalid_client_request(self, request: WriteRequest) -> None:
         self._of_clients[id(request)] = request
 
     def handled(
-        self, node: SeenNode, request: api.RequestReceived, update: api.Update, *, is_due: bool
+        self, node: NodeView, request: api.RequestReceived, update: api.Update, *, is_due: bool
     ) -> None:
         if is_due or request.token not in self._of_peers:
             return
@@ -63,19 +63,19 @@ class WhatMustBeRefusedIs(Invariant):
                 )
 
     def answered(
-        self, node: SeenNode, token: ReplyToken, request: Request, response: Response
+        self, node: NodeView, token: ReplyToken, request: Request, response: Response
     ) -> None:
         if token in self._of_peers:
             del self._of_peers[token]
             if is_peer_served(response):
                 raise Violation(f"node {node.node_id} grants what must be refused: {request}")
 
-    def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
+    def decided(self, node: NodeView, request: WriteRequest, decision: Decision) -> None:
         if id(request) in self._of_clients and decision.records:
             raise Violation(
                 f"node {node.node_id} decides on records for what must be refused: {request}"
             )
 
-    def told(self, request: WriteRequest, reply: object) -> None:
+    def on_client_reply(self, request: WriteRequest, reply: object) -> None:
         if self._of_clients.pop(id(request), None) is not None and is_client_served(reply):
             raise Violation(f"a client is granted what must be refused: {request}: {reply}")

@@ -10,7 +10,7 @@ from quorate.sim.invariants.voter_sets import holds, ids
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 
 class RemovedLeadersResign(Invariant):
@@ -19,7 +19,7 @@ class RemovedLeadersResign(Invariant):
     Sources: KIP-853, "Removing Voters"; rule `removed_voter_may_campaign`.
     """
 
-    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+    def published(self, node: NodeView, progress: PublishProgress) -> None:
         if not progress.is_leader or progress.high_watermark is None:
             return
         voters = node.log.voters

@@ -17,7 +17,7 @@ from quorate.sim.invariants.invariant import Invariant
 if TYPE_CHECKING:
     from quorate.records.ids import Offset, TopicId
     from quorate.sim.checkers.log_view import Entry
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class HistoryIsReplayedAlike(Invariant):
@@ -28,13 +28,13 @@ class HistoryIsReplayedAlike(Invariant):
     configs checks the same. Source: ARCHITECTURE.md: `replay` alone changes the metadata.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         settings = ControllerSettings(cluster_id=CLUSTER_ID, new_topic_id=_no_topic)
         self._reader = Controller(settings)
         self._compared: dict[int, Offset] = {}
 
-    def committed(self, node: SeenNode, entry: Entry) -> None:
+    def committed(self, node: NodeView, entry: Entry) -> None:
         if not self.world.options.fleet.brokers:
             return
         self._reader.replay(
@@ -45,7 +45,7 @@ class HistoryIsReplayedAlike(Invariant):
             timestamp_ms=read_header(entry.data).max_timestamp_ms,
         )
 
-    def looked(self) -> None:
+    def on_tick(self) -> None:
         if not self.world.options.fleet.brokers:
             return
         end = self._reader.end_offset

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.messages import FetchRequest
 from quorate.records.ids import Offset
-from quorate.server.metadata.decision_executor import AHEAD_MAX, AT_ONCE_S
+from quorate.server.metadata.decision_executor import AHEAD_MAX, INLINE_BUDGET_S
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_processes import VoterProcesses
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quorate.controller.request_types import WriteRequest
     from quorate.raft.messages import FetchSnapshotRequest
     from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
     from quorate.sim.workload.pending_requests import WaitingRequest
 
 # The time that a due response may still take, by the node's own clock.
@@ -40,7 +40,7 @@ class EverybodyIsAnswered(Invariant):
     waits"; docs/decisions/0010.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         # Per leader process, the number of counted Fetches of each voter.
         self._fetches: dict[tuple[NodeId, int], dict[ReplicaKey, int]] = {}
@@ -54,11 +54,11 @@ class EverybodyIsAnswered(Invariant):
         # Waiting clients take turns by the time that their decisions used, which is equal for all.
         # Requests of one event-loop iteration may be decided together, and this is compensated.
         self._others = 2 * queue.client_addresses + 1
-        self._turns_before = 2 + int(AT_ONCE_S * MILLION) // max(1, queue.decision_us)
+        self._turns_before = 2 + int(INLINE_BUDGET_S * MILLION) // max(1, queue.decision_us)
         # Per node, the end of its decided records in its last term as active controller.
         self._ends: dict[NodeId, tuple[tuple[int, Epoch | None], Offset]] = {}
 
-    def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
+    def decided(self, node: NodeView, request: WriteRequest, decision: Decision) -> None:
         self._ends[node.node_id] = _term(node), decision.end_offset
         if not self.world.options.queue.client_addresses:
             return
@@ -77,7 +77,7 @@ class EverybodyIsAnswered(Invariant):
                     f"and {one.own_turns} of its own while a {one.what} waited"
                 )
 
-    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+    def fetching(self, node: NodeView, request: FetchRequest | FetchSnapshotRequest) -> None:
         if request.replica is None:
             return
         key, life = request.replica, (node.node_id, node.incarnation)
@@ -90,10 +90,10 @@ class EverybodyIsAnswered(Invariant):
             counts = self._fetches.setdefault(life, {})
             counts[key] = counts.get(key, 0) + 1
 
-    def heard_leader(self, node: SeenNode) -> None:
+    def heard_leader(self, node: NodeView) -> None:
         self._has_heard.add(node.node_id)
 
-    def looked(self) -> None:
+    def on_tick(self) -> None:
         for node in self.world.running():
             if not node.is_stepped:
                 self._awake_ms.pop(node.node_id, None)
@@ -105,7 +105,7 @@ class EverybodyIsAnswered(Invariant):
             if node.local_ms - since_ms > SLACK_MS:
                 self._judge(node)
 
-    def _judge(self, node: SeenNode) -> None:
+    def _judge(self, node: NodeView) -> None:
         for waiting in node.waiting:
             why = self._why_due(node, waiting)
             if why is None or waiting.since_ms is None:
@@ -124,7 +124,7 @@ class EverybodyIsAnswered(Invariant):
                 f"{node.local_ms - since_ms} ms ago"
             )
 
-    def _why_due(self, node: SeenNode, waiting: WaitingRequest) -> str | None:
+    def _why_due(self, node: NodeView, waiting: WaitingRequest) -> str | None:
         progress = node.progress
         high_watermark = None if progress is None else progress.high_watermark
         if waiting.since_ms is None:
@@ -146,7 +146,7 @@ class EverybodyIsAnswered(Invariant):
             return f"a majority has heard and fetched {FETCHES} times since"
         return None
 
-    def _has_word(self, node: SeenNode, waiting: WaitingRequest) -> bool:
+    def _has_word(self, node: NodeView, waiting: WaitingRequest) -> bool:
         """True if a majority has confirmed since then that this node leads."""
         now = self._fetches.get((node.node_id, node.incarnation), {})
         if waiting.fetches is None:
@@ -160,5 +160,5 @@ class EverybodyIsAnswered(Invariant):
         return told >= voters.majority
 
 
-def _term(node: SeenNode) -> tuple[int, Epoch | None]:
+def _term(node: NodeView) -> tuple[int, Epoch | None]:
     return node.incarnation, node.active_epoch

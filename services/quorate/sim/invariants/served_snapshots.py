@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import LogCleaned
     from quorate.raft.messages import SnapshotRange
     from quorate.records.ids import NodeId, OffsetAndEpoch
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class SnapshotsAreCheckedAndPinned(Invariant):
@@ -23,18 +23,18 @@ class SnapshotsAreCheckedAndPinned(Invariant):
     Source: rule `snapshot_pinning`.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._sent_ms: dict[tuple[NodeId, int, OffsetAndEpoch], int] = {}
 
-    def sending(self, node: SeenNode, part: SnapshotRange) -> None:
+    def sending(self, node: NodeView, part: SnapshotRange) -> None:
         if part.snapshot_id not in node.checked:
             raise Violation(
                 f"node {node.node_id} sends snapshot {part.snapshot_id} without a look at it"
             )
         self._sent_ms[node.node_id, node.incarnation, part.snapshot_id] = node.local_ms
 
-    def cleaned(self, node: SeenNode, event: LogCleaned) -> None:
+    def cleaned(self, node: NodeView, event: LogCleaned) -> None:
         kept = {info.snapshot_id for info in event.snapshots}
         for (node_id, incarnation, snapshot_id), sent_ms in self._sent_ms.items():
             if (node_id, incarnation) != (node.node_id, node.incarnation) or snapshot_id in kept:

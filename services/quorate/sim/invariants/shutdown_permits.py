@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.messages import TakeLeaveRequest
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_sets import holds, ids
@@ -14,11 +14,11 @@ from quorate.sim.invariants.voter_sets import holds, ids
 if TYPE_CHECKING:
     from quorate.raft.messages import MembershipRequest, MembershipResponse
     from quorate.records.ids import NodeId, ReplicaKey, ReplyToken
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
-@value
-class Given:
+@value_type
+class IssuedPermit:
     """A shutdown permit: its voter and the voter's process, and the leader that issued it."""
 
     key: ReplicaKey
@@ -32,21 +32,21 @@ class LeavesKeepAMajority(Invariant):
     A voter with a permit counts as unavailable until it is started again. Source: decision 0005.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._asked: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
-        self._given: list[Given] = []
+        self._given: list[IssuedPermit] = []
 
-    def asked(self, node: SeenNode, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: NodeView, token: ReplyToken, request: MembershipRequest) -> None:
         if isinstance(request, TakeLeaveRequest):
             self._asked[node.node_id, token] = request.voter
 
-    def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
+    def answering(self, node: NodeView, token: ReplyToken, response: MembershipResponse) -> None:
         key = self._asked.pop((node.node_id, token), None)
         if key is None or response.error is not ErrorCode.NONE:
             return
         asker = self.world.nodes[key.node_id]
-        given = Given(key, asker.incarnation, (node.node_id, node.incarnation))
+        given = IssuedPermit(key, asker.incarnation, (node.node_id, node.incarnation))
         self._given = [one for one in self._given if self._is_away(one) and one.key != key]
         self._given.append(given)
         voters = node.log.voters
@@ -57,8 +57,8 @@ class LeavesKeepAMajority(Invariant):
                 f"{ids(voters)} are away"
             )
 
-    def _is_away(self, given: Given) -> bool:
-        return self.world.nodes[given.key.node_id].incarnation == given.incarnation
+    def _is_away(self, issued_permit: IssuedPermit) -> bool:
+        return self.world.nodes[issued_permit.key.node_id].incarnation == issued_permit.incarnation
 
 
 def ids_of(keys: list[ReplicaKey]) -> list[int]:

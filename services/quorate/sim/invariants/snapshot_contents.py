@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.workload.kv_model import Machine
+from quorate.sim.workload.kv_model import KvModel
 
 if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch
     from quorate.records.voters import VoterSet
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 
 class SnapshotEqualsPrefix(Invariant):
@@ -21,7 +21,7 @@ class SnapshotEqualsPrefix(Invariant):
     "Proposed Changes"; KIP-853 for the voter set.
     """
 
-    def snapshot(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
+    def snapshot(self, node: NodeView, snapshot_id: OffsetAndEpoch) -> None:
         history = self.world.oracle
         if not node.is_on_platter(snapshot_id):
             raise Violation(f"snapshot {snapshot_id} of node {node.node_id} is not on its platter")
@@ -30,7 +30,7 @@ class SnapshotEqualsPrefix(Invariant):
                 f"node {node.node_id} has a snapshot at {snapshot_id}, history ends {history.end}"
             )
         content = node.store.read_snapshot(snapshot_id)
-        machine, voters = Machine.load(snapshot_id.offset, content.records), content.voters
+        machine, voters = KvModel.load(snapshot_id.offset, content.records), content.voters
         expected = history.state_at(snapshot_id.offset)
         if machine != expected:
             raise Violation(

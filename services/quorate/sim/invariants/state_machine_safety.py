@@ -9,7 +9,7 @@ from quorate.sim.invariants.invariant import Invariant
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 
 class StateMachineSafety(Invariant):
@@ -18,7 +18,7 @@ class StateMachineSafety(Invariant):
     Source: Raft paper, section 5.4.3 (State Machine Safety).
     """
 
-    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+    def published(self, node: NodeView, progress: PublishProgress) -> None:
         high_watermark = progress.high_watermark
         if high_watermark is None:
             return
@@ -40,5 +40,5 @@ class StateMachineSafety(Invariant):
                 raise Violation(self._differs(node, high_watermark))
 
     @staticmethod
-    def _differs(node: SeenNode, offset: int) -> str:
+    def _differs(node: NodeView, offset: int) -> str:
         return f"node {node.node_id} calls another history committed below {offset}"

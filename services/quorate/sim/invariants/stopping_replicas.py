@@ -9,7 +9,7 @@ from quorate.sim.invariants.invariant import Invariant
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 _BEGUN: Final = frozenset({"prospective", "candidate", "leader"})
 
@@ -20,7 +20,7 @@ class WhoStopsBeginsNothing(Invariant):
     Source: rule `stopping_replica`.
     """
 
-    def published(self, node: SeenNode, progress: PublishProgress) -> None:
+    def published(self, node: NodeView, progress: PublishProgress) -> None:
         before = node.progress.role if node.progress is not None else None
         is_new = progress.role in _BEGUN and progress.role != before
         if is_new and node.core.replica.is_stopping:

@@ -9,7 +9,7 @@ from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.invariant import Invariant
 
 if TYPE_CHECKING:
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 # The number of periodic checks per wake-up, which costs a step.
 LOOKS: Final = 6
@@ -27,12 +27,12 @@ class TimersAreArmed(Invariant):
 
     _turn = 0
 
-    def looked(self) -> None:
+    def on_tick(self) -> None:
         self._turn += 1
         if self._turn % LOOKS == 0 and (running := self.world.running()):
             self._wake(running[self._turn // LOOKS % len(running)])
 
-    def _wake(self, node: SeenNode) -> None:
+    def _wake(self, node: NodeView) -> None:
         if not node.is_at_rest or (wake_at_ms := node.wake_at_ms) is None:
             return
         if wake_at_ms + SLACK_MS < node.local_ms:

@@ -9,7 +9,7 @@ from quorate.sim.invariants.invariant import Invariant
 
 if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 
 class NoTruncationOfCommitted(Invariant):
@@ -19,7 +19,7 @@ class NoTruncationOfCommitted(Invariant):
     truncates below its high watermark.
     """
 
-    def truncating(self, node: SeenNode, to: OffsetAndEpoch) -> None:
+    def truncating(self, node: NodeView, to: OffsetAndEpoch) -> None:
         progress = node.progress
         known = None if progress is None else progress.high_watermark
         if known is not None and to.offset < known:

@@ -12,7 +12,7 @@ from quorate.raft.messages import (
     UpdateFeaturesRequest,
 )
 from quorate.records.errors import ErrorCode
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.invariants.acknowledged_writes import holders
 from quorate.sim.invariants.invariant import Invariant
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from quorate.raft.messages import MembershipRequest, MembershipResponse
     from quorate.records.ids import NodeId, ReplyToken
     from quorate.records.voters import VoterSet
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
-@value
+@value_type
 class Asked:
     """A request in progress, and the voter set in effect when it arrived."""
 
@@ -41,14 +41,14 @@ class ChangesEndAsTold(Invariant):
     not wait for the commit. The response to a change with unknown outcome says so.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._asked: dict[tuple[NodeId, ReplyToken], Asked] = {}
 
-    def asked(self, node: SeenNode, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: NodeView, token: ReplyToken, request: MembershipRequest) -> None:
         self._asked[node.node_id, token] = Asked(request, node.log.voters)
 
-    def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
+    def answering(self, node: NodeView, token: ReplyToken, response: MembershipResponse) -> None:
         asked = self._asked.pop((node.node_id, token))
         if response.error is ErrorCode.NONE:
             self._check_committed(node, asked.request)
@@ -62,7 +62,7 @@ class ChangesEndAsTold(Invariant):
                 f"{ids(asked.voters)} to {ids(node.log.voters)} meanwhile"
             )
 
-    def _check_committed(self, node: SeenNode, request: MembershipRequest) -> None:
+    def _check_committed(self, node: NodeView, request: MembershipRequest) -> None:
         voters = node.log.voters
         match request:
             case AddRaftVoterRequest(voter=key, ack_when_committed=True):

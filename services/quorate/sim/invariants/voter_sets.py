@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey
     from quorate.records.voters import VoterSet
     from quorate.sim.checkers.log_view import Entry
-    from quorate.sim.views import SeenNode
+    from quorate.sim.views import NodeView
 
 
 class OneVoterChangeAtATime(Invariant):
@@ -22,7 +22,7 @@ class OneVoterChangeAtATime(Invariant):
     neighbouring voter sets share a voter.
     """
 
-    def appended(self, node: SeenNode, entry: Entry) -> None:
+    def appended(self, node: NodeView, entry: Entry) -> None:
         if entry.voters is None:
             return
         before = node.log.voters_below(entry.base)

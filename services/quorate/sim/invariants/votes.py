@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
     from quorate.raft.messages import ElectionState
     from quorate.records.ids import Epoch
-    from quorate.sim.views import SeenNode, SeenWorld
+    from quorate.sim.views import ClusterView, NodeView
 
 
 class OneVotePerEpoch(Invariant):
@@ -23,12 +23,12 @@ class OneVotePerEpoch(Invariant):
     (votedFor is persistent); Kafka's `FileQuorumStateStore`.
     """
 
-    def __init__(self, world: SeenWorld) -> None:
+    def __init__(self, world: ClusterView) -> None:
         super().__init__(world)
         self._votes: dict[tuple[ReplicaKey, Epoch], ReplicaKey] = {}
         self._newest: dict[ReplicaKey, Epoch] = {}
 
-    def voted(self, node: SeenNode, epoch: Epoch, candidate: ReplicaKey) -> None:
+    def voted(self, node: NodeView, epoch: Epoch, candidate: ReplicaKey) -> None:
         for key in _voters(node):
             first = self._votes.setdefault((key, epoch), candidate)
             if first != candidate:
@@ -38,7 +38,7 @@ class OneVotePerEpoch(Invariant):
                 )
         self._newest[node.key] = max(epoch, self._newest.get(node.key, epoch))
 
-    def forgot(self, node: SeenNode, state: ElectionState) -> None:
+    def on_state_lost(self, node: NodeView, state: ElectionState) -> None:
         for key, epoch in list(self._votes):
             is_other = epoch == state.epoch and self._votes[key, epoch] != state.voted
             if key in (node.key, ReplicaKey(node.node_id)) and (epoch > state.epoch or is_other):
@@ -48,7 +48,7 @@ class OneVotePerEpoch(Invariant):
         if known:
             self._newest[node.key] = max(known)
 
-    def started(self, node: SeenNode, recovered: RecoveredState) -> None:
+    def started(self, node: NodeView, recovered: RecoveredState) -> None:
         epoch = self._newest.get(node.key)
         if epoch is None:
             return
@@ -63,7 +63,7 @@ class OneVotePerEpoch(Invariant):
             raise Violation(f"node {node.node_id} forgot its vote in epoch {epoch}")
 
 
-def _voters(node: SeenNode) -> list[ReplicaKey]:
+def _voters(node: NodeView) -> list[ReplicaKey]:
     """The voters as which this disk votes: itself, and the voter without a directory id."""
     voter = node.log.voters.by_id(node.node_id)
     is_static = voter is not None and voter.key.directory_id is None

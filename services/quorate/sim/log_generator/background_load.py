@@ -10,12 +10,12 @@ from math import pi, sin
 from typing import TYPE_CHECKING, Final
 
 from quorate.sim.log_generator.options import DAY_MS, MINUTE_MS, START_MS
-from quorate.sim.randomness import Draws
+from quorate.sim.randomness import RandomSource
 
 if TYPE_CHECKING:
-    from quorate.sim.log_generator.leader import WeekLeader
+    from quorate.sim.log_generator.leader import LogLeader
     from quorate.sim.log_generator.options import WeekOptions
-    from quorate.sim.log_generator.schedule import Agenda
+    from quorate.sim.log_generator.schedule import Schedule
     from quorate.sim.log_generator.security import Security
     from quorate.sim.log_generator.topics import WeekTopics
 
@@ -48,17 +48,17 @@ class Background:
     def __init__(
         self,
         options: WeekOptions,
-        leading: WeekLeader,
-        agenda: Agenda,
+        leading: LogLeader,
+        schedule: Schedule,
         topics: WeekTopics,
         security: Security,
     ) -> None:
         self._options = options
         self._leading = leading
-        self._agenda = agenda
+        self._schedule = schedule
         self._topics = topics
         self._security = security
-        self._draws = Draws(options.seed, "background")
+        self._random_source = RandomSource(options.seed, "background")
         self._drawn = 0.0
         minutes = options.duration_ms / MINUTE_MS
         self._natural = _NATURAL * options.brokers * minutes
@@ -74,7 +74,9 @@ class Background:
             least = _LEAST * self._options.records * share - self._drawn
             owed = max(self._options.records * share - self._leading.record_count, least)
         while owed > 0:
-            expected = self._note(self._draws.weighted(_KINDS), self._draws.between(0, MINUTE_MS))
+            expected = self._note(
+                self._random_source.weighted(_KINDS), self._random_source.between(0, MINUTE_MS)
+            )
             self._drawn += expected
             owed -= expected
 
@@ -82,23 +84,23 @@ class Background:
         """Schedule one activity after `wait_ms`; returns the approximate number of its records."""
         match kind:
             case "burst":
-                self._agenda.after(wait_ms, self._topics.burst)
+                self._schedule.after(wait_ms, self._topics.burst)
                 return 2 * self._partitions
             case "job":
-                partitions = self._draws.random.choice(_JOB_PARTITIONS)
-                self._agenda.after(wait_ms, lambda: self._topics.pass_through(partitions))
+                partitions = self._random_source.random.choice(_JOB_PARTITIONS)
+                self._schedule.after(wait_ms, lambda: self._topics.pass_through(partitions))
                 return partitions + 3
             case "config":
-                self._agenda.after(wait_ms, self._topics.configure)
+                self._schedule.after(wait_ms, self._topics.configure)
                 return 1
             case "security":
-                self._agenda.after(wait_ms, self._security.change)
+                self._schedule.after(wait_ms, self._security.change)
                 return 1
             case "replace":
-                self._agenda.after(wait_ms, self._topics.replace)
+                self._schedule.after(wait_ms, self._topics.replace)
                 return 2 + self._partitions
             case _:
-                self._agenda.after(wait_ms, self._topics.grow)
+                self._schedule.after(wait_ms, self._topics.grow)
                 return self._partitions / 2
 
     @property

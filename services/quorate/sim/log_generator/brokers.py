@@ -29,15 +29,15 @@ from quorate.sim.log_generator.stock_records import (
     partitions_where,
     prefer,
 )
-from quorate.sim.randomness import Draws
+from quorate.sim.randomness import RandomSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.records.ids import TopicId
-    from quorate.sim.log_generator.leader import WeekLeader
+    from quorate.sim.log_generator.leader import LogLeader
     from quorate.sim.log_generator.options import WeekOptions
-    from quorate.sim.log_generator.schedule import Agenda
+    from quorate.sim.log_generator.schedule import Schedule
 
 RACKS: Final = ("eu-1a", "eu-1b", "eu-1c")
 _PORT: Final = 9092
@@ -69,10 +69,10 @@ class BrokerProcess:
 class WeekBrokers:
     """The processes of all registered brokers."""
 
-    def __init__(self, options: WeekOptions, leading: WeekLeader, agenda: Agenda) -> None:
+    def __init__(self, options: WeekOptions, leading: LogLeader, schedule: Schedule) -> None:
         self._leading = leading
-        self._agenda = agenda
-        self._draws = Draws(options.seed, "brokers")
+        self._schedule = schedule
+        self._random_source = RandomSource(options.seed, "brokers")
         self._processes: dict[int, BrokerProcess] = {}
         self._heard_ms = 0
         self._is_imbalanced = False
@@ -82,7 +82,7 @@ class WeekBrokers:
     def add(self, broker: int) -> None:
         """Add a machine with an empty disk."""
         rack = RACKS[broker % len(RACKS)]
-        self._processes[broker] = BrokerProcess(broker, rack, self._draws.uuid())
+        self._processes[broker] = BrokerProcess(broker, rack, self._random_source.uuid())
 
     @property
     def able(self) -> frozenset[int]:
@@ -102,7 +102,7 @@ class WeekBrokers:
             return
         process.is_alive = True
         process.life += 1
-        self._register(process, self._draws.uuid())
+        self._register(process, self._random_source.uuid())
 
     def _register(self, process: BrokerProcess, incarnation_id: bytes) -> None:
         host = f"broker-{process.broker}.kafka.internal"
@@ -119,15 +119,15 @@ class WeekBrokers:
         assert isinstance(reply, RegisterBrokerReply), reply
         if reply.error is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
             again = self._for_life(process, lambda: self._register(process, incarnation_id))
-            self._agenda.after(_REGISTER_AGAIN_MS, again)
+            self._schedule.after(_REGISTER_AGAIN_MS, again)
             return
         assert reply.error is ErrorCode.NONE, reply.message
         process.broker_epoch = reply.broker_epoch
         process.is_heard = True
-        self._unfence_after(process, self._draws.between(800, 4000))
+        self._unfence_after(process, self._random_source.between(800, 4000))
 
     def _unfence_after(self, process: BrokerProcess, wait_ms: int) -> None:
-        self._agenda.after(wait_ms, self._for_life(process, lambda: self._unfence(process)))
+        self._schedule.after(wait_ms, self._for_life(process, lambda: self._unfence(process)))
 
     def _unfence(self, process: BrokerProcess) -> None:
         if not process.is_heard:
@@ -144,7 +144,7 @@ class WeekBrokers:
         self, process: BrokerProcess, behind: list[tuple[TopicId, int]], rounds: int
     ) -> None:
         """Let its replicas join the ISR again, in several rounds: some fetch more than others."""
-        wait_ms = self._draws.between(2 * SECOND_MS, 20 * SECOND_MS)
+        wait_ms = self._random_source.between(2 * SECOND_MS, 20 * SECOND_MS)
         count = -(-len(behind) // rounds)
 
         def catch_up() -> None:
@@ -155,7 +155,7 @@ class WeekBrokers:
             if rounds > 1:
                 self._catch_up(process, behind[count:], rounds - 1)
 
-        self._agenda.after(wait_ms, self._for_life(process, catch_up))
+        self._schedule.after(wait_ms, self._for_life(process, catch_up))
 
     def _for_life(self, process: BrokerProcess, act: Callable[[], None]) -> Callable[[], None]:
         life = process.life
@@ -205,13 +205,13 @@ class WeekBrokers:
         reply = self._beat(process, want_shut_down=True)
         self.look_at_sessions()
         while not (reply.should_shut_down or reply.error is not ErrorCode.NONE):
-            self._leading.at(self._leading.now_ms + self._draws.between(200, _HEARTBEAT_MS))
+            self._leading.at(self._leading.now_ms + self._random_source.between(200, _HEARTBEAT_MS))
             self.hear_all()
             reply = self._beat(process, want_shut_down=True)
             self.look_at_sessions()
         self._end(process)
         if back_after_ms is not None:
-            self._agenda.after(back_after_ms, lambda: self.start(broker))
+            self._schedule.after(back_after_ms, lambda: self.start(broker))
 
     def crash(self, brokers: tuple[int, ...], down_ms: int) -> None:
         """Kill several brokers at the same time; they are fenced when their sessions expire."""
@@ -219,8 +219,8 @@ class WeekBrokers:
             process = self._processes.get(broker)
             if process is not None and process.is_alive:
                 self._end(process)
-                self._agenda.after(down_ms, lambda gone=broker: self.start(gone))  # type: ignore[misc]
-        self._agenda.after(SESSION_MS, self.look_at_sessions)
+                self._schedule.after(down_ms, lambda gone=broker: self.start(gone))  # type: ignore[misc]
+        self._schedule.after(SESSION_MS, self.look_at_sessions)
 
     def silence(self, broker: int, silent_ms: int) -> None:
         """Isolate a broker from the controllers for a while; its process continues."""
@@ -230,13 +230,13 @@ class WeekBrokers:
         self.hear_all()
         process.is_heard = False
         if silent_ms >= SESSION_MS:
-            self._agenda.after(SESSION_MS, self.look_at_sessions)
+            self._schedule.after(SESSION_MS, self.look_at_sessions)
 
         def be_heard() -> None:
             process.is_heard = True
             self._unfence(process)
 
-        self._agenda.after(silent_ms, self._for_life(process, be_heard))
+        self._schedule.after(silent_ms, self._for_life(process, be_heard))
 
     def take_out(self, broker: int) -> None:
         """Stop a broker permanently and unregister it."""

@@ -35,7 +35,7 @@ from quorate.sim.log_generator.options import START_MS
 from quorate.sim.log_generator.replicas import Replicas
 from quorate.sim.log_generator.scenario import SESSION_MS, controllers_of
 from quorate.sim.log_generator.stock_records import StockController, controller_registration
-from quorate.sim.randomness import Draws
+from quorate.sim.randomness import RandomSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,7 +69,7 @@ def bootstrap_records() -> tuple[FeatureLevelRecord, ...]:
     )
 
 
-class WeekLeader:
+class LogLeader:
     """The leader; one controller represents all of them, because all replay the same log."""
 
     def __init__(self, options: WeekOptions, fs: FileSystem, root: str) -> None:
@@ -79,11 +79,11 @@ class WeekLeader:
         self.epoch = Epoch(0)
         self.leader: ReplicaKey | None = None
         self._options = options
-        self._draws = Draws(options.seed, "controllers")
-        self._topic_ids = Draws(options.seed, "topic ids")
+        self._random_source = RandomSource(options.seed, "controllers")
+        self._topic_ids = RandomSource(options.seed, "topic ids")
         self._end = Offset(0)
         self._has_voters = False
-        self.cluster_id = self._draws.cluster_id()
+        self.cluster_id = self._random_source.cluster_id()
         bootstrap = bootstrap_records()
         self.controller = StockController(
             ControllerSettings(
@@ -184,12 +184,13 @@ class WeekLeader:
         self.at(self.now_ms + gap_ms)
         others = [voter for voter in self.voters if voter.key != self.leader]
         leader = next(
-            (voter for voter in others if voter.key == heir), self._draws.random.choice(others)
+            (voter for voter in others if voter.key == heir),
+            self._random_source.random.choice(others),
         )
         # If the others are not a majority, the election needs the vote of the old leader.
         has_all = is_orderly or len(others) < self.voters.majority
         granting = [voter.key.node_id for voter in (self.voters if has_all else others)]
-        while len(granting) > self.voters.majority and self._draws.chance(0.5):
+        while len(granting) > self.voters.majority and self._random_source.chance(0.5):
             granting.remove(next(node for node in granting if node != leader.key.node_id))
         self.controller.deactivate()
         self.epoch = Epoch(self.epoch + 1 + epochs_lost)
@@ -224,7 +225,7 @@ class WeekLeader:
     def new_voter(self, node: int, host: str | None = None) -> Voter:
         """A voter with a new directory id."""
         endpoint = Endpoint(LISTENER, host or f"controller-{node}.kafka.internal", _PORT)
-        key = ReplicaKey(NodeId(node), DirectoryId(self._draws.uuid()))
+        key = ReplicaKey(NodeId(node), DirectoryId(self._random_source.uuid()))
         return Voter(key, (endpoint,))
 
     def join(self, node: int) -> None:
@@ -255,7 +256,7 @@ class WeekLeader:
     def register_controllers(self, *nodes: int) -> None:
         """Append the registrations of controllers that have just started."""
         voters = (voter for voter in self.voters if voter.key.node_id in nodes)
-        self.take([controller_registration(voter, self._draws.uuid()) for voter in voters])
+        self.take([controller_registration(voter, self._random_source.uuid()) for voter in voters])
 
     def raise_metadata_version(self) -> None:
         """Finalise the latest metadata.version, once all brokers run the new release."""

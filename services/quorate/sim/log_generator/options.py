@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 SECOND_MS: Final = 1000
 MINUTE_MS: Final = 60 * SECOND_MS
@@ -22,7 +22,7 @@ _RECORDS_PER_TOPIC: Final = 600
 _TOPICS_MIN: Final = 5
 
 
-@named_value
+@keyword_value_type
 class WeekOptions:
     """Sizes of one week; bytes and counts have the meaning of Kafka's settings of these names.
 

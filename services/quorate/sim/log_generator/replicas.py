@@ -19,7 +19,7 @@ from quorate.raft.api import (
 )
 from quorate.raft.messages import ElectionState, FetchedBatches, LogRange, SnapshotRange
 from quorate.records.ids import NodeId, OffsetAndEpoch, ReplicaKey
-from quorate.sim.randomness import Draws
+from quorate.sim.randomness import RandomSource
 from quorate.storage.formatter import Formatting, format_directory
 from quorate.storage.log_store import LogStore
 from quorate.storage.meta_properties import MetaProperties
@@ -58,12 +58,12 @@ class ReplicaDirectory:
         self.path = path
         self.is_cut_off = False
         self._store, _ = LogStore.open(fs, path, config)
-        self._draws = Draws(options.seed, f"snapshots of {self.key}")
+        self._random_source = RandomSource(options.seed, f"snapshots of {self.key}")
         self._snapshot_bytes = options.snapshot_bytes
         self._left_bytes = self._next_bound()
 
     def _next_bound(self) -> float:
-        return self._snapshot_bytes * (1 - _SPREAD * self._draws.random.random())
+        return self._snapshot_bytes * (1 - _SPREAD * self._random_source.random.random())
 
     def append(self, data: bytes, end: OffsetAndEpoch, *, now_ms: int) -> None:
         """Append a batch; `now_ms` is its timestamp."""

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.sim.log_generator.options import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
-from quorate.sim.randomness import Draws
+from quorate.sim.randomness import RandomSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ _RESTART_EVERY_MS: Final = 3 * MINUTE_MS
 _EPOCHS_LOST: Final = ((0, 0.8), (1, 0.15), (2, 0.05))
 
 
-@value
+@value_type
 class Restart:
     """A controlled restart: the broker moves its leaders, stops, and starts after `down_ms`."""
 
@@ -40,7 +40,7 @@ class Restart:
     down_ms: int
 
 
-@value
+@value_type
 class Crash:
     """Processes that crash at the same time; the controller notices when sessions expire."""
 
@@ -48,20 +48,20 @@ class Crash:
     down_ms: int
 
 
-@value
-class Silence:
+@value_type
+class BrokerIsolated:
     """A broker that cannot reach the controllers for a while; its process continues."""
 
     broker: int
     silent_ms: int
 
 
-@value
+@value_type
 class MetadataVersionRaised:
     """All brokers run the new release: the new metadata.version is finalised."""
 
 
-@value
+@value_type
 class Election:
     """The leader resigns or crashes; a new one after `gap_ms` and `epochs_lost` lost elections."""
 
@@ -70,40 +70,40 @@ class Election:
     epochs_lost: int
 
 
-@value
+@value_type
 class VoterAdded:
     """A new controller has caught up as an observer and becomes a voter."""
 
     node: int
 
 
-@value
+@value_type
 class VoterRemoved:
     node: int
 
 
-@value
+@value_type
 class DiskReplaced:
     """A controller has lost its disk: its voter is removed and joins again with an empty disk."""
 
     node: int
 
 
-@value
+@value_type
 class VoterMoved:
     """A controller has moved to another address."""
 
     node: int
 
 
-@value
+@value_type
 class PartitionsMoved:
     """An operator moves a few topics to other brokers."""
 
     topics: int
 
 
-@value
+@value_type
 class BrokerDrained:
     """All replicas of a broker are moved away; `stop_after_ms` later it is stopped and removed."""
 
@@ -111,22 +111,22 @@ class BrokerDrained:
     stop_after_ms: int
 
 
-@value
+@value_type
 class BrokerAdded:
     """A broker with a new id is added and gets some of the load."""
 
     broker: int
 
 
-@value
-class RightsTakenBack:
+@value_type
+class AclsRevoked:
     """A user leaves: their ACLs, quotas, credentials and tokens are revoked."""
 
 
 Incident: TypeAlias = (
     Restart
     | Crash
-    | Silence
+    | BrokerIsolated
     | MetadataVersionRaised
     | Election
     | VoterAdded
@@ -136,11 +136,11 @@ Incident: TypeAlias = (
     | PartitionsMoved
     | BrokerDrained
     | BrokerAdded
-    | RightsTakenBack
+    | AclsRevoked
 )
 
 
-@value
+@value_type
 class Planned:
     """An incident and its time in ms since the start of the week."""
 
@@ -148,7 +148,7 @@ class Planned:
     incident: Incident
 
 
-@value
+@value_type
 class Controllers:
     """The voters: `first` at the beginning, `last` at the end.
 
@@ -182,11 +182,11 @@ def plan(options: WeekOptions) -> list[Planned]:
     """All incidents in the order of their times."""
     found = [
         *_rolls(options),
-        *_crashes(options, Draws(options.seed, "crashes")),
-        *_silences(options, Draws(options.seed, "silences")),
-        *_elections(options, Draws(options.seed, "elections")),
-        *_voter_changes(options, Draws(options.seed, "voters")),
-        *_moves(options, Draws(options.seed, "moves")),
+        *_crashes(options, RandomSource(options.seed, "crashes")),
+        *_silences(options, RandomSource(options.seed, "silences")),
+        *_elections(options, RandomSource(options.seed, "elections")),
+        *_voter_changes(options, RandomSource(options.seed, "voters")),
+        *_moves(options, RandomSource(options.seed, "moves")),
     ]
     return sorted(found, key=lambda planned: planned.at_ms)
 
@@ -196,15 +196,17 @@ def _at(options: WeekOptions, share: float) -> int:
     return SETUP_MS + int(share * (options.duration_ms - 2 * SETUP_MS))
 
 
-def _times(options: WeekOptions, draws: Draws, per_week: float, at_least: int = 1) -> list[int]:
+def _times(
+    options: WeekOptions, random_source: RandomSource, per_week: float, at_least: int = 1
+) -> list[int]:
     """Random times in ms after the set-up, on average `per_week` in seven days."""
     count = max(at_least, round(per_week * options.duration_ms / (7 * DAY_MS)))
-    return [_at(options, draws.random.random()) for _ in range(count)]
+    return [_at(options, random_source.random.random()) for _ in range(count)]
 
 
 def _rolls(options: WeekOptions) -> Iterator[Planned]:
     """Two restarts of every broker: for a release first, for a setting later."""
-    draws = Draws(options.seed, "rolls")
+    draws = RandomSource(options.seed, "rolls")
     every_ms = min(_RESTART_EVERY_MS, _ROLL_MS_MAX // options.brokers)
     # At most half a day, and both rolling restarts must fit in a short week.
     every_ms = min(every_ms, options.duration_ms // 8 // options.brokers)
@@ -218,36 +220,45 @@ def _rolls(options: WeekOptions) -> Iterator[Planned]:
             yield Planned(at_ms + 10 * MINUTE_MS, MetadataVersionRaised())
 
 
-def _crashes(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
+def _crashes(options: WeekOptions, random_source: RandomSource) -> Iterator[Planned]:
     """Single crashes, one broker that crashes repeatedly, and some brokers of a rack together."""
     ids = broker_ids(options)
-    for at_ms in _times(options, draws, 0.1 * options.brokers):
-        down_ms = draws.between(30 * SECOND_MS, 2 * HOUR_MS)
-        yield Planned(at_ms, Crash((draws.random.choice(ids),), down_ms))
-    flapping, at_ms = draws.random.choice(ids), _at(options, 0.3 + 0.2 * draws.random.random())
-    for _ in range(draws.between(5, 9)):
-        down_ms = draws.between(15 * SECOND_MS, 90 * SECOND_MS)
+    for at_ms in _times(options, random_source, 0.1 * options.brokers):
+        down_ms = random_source.between(30 * SECOND_MS, 2 * HOUR_MS)
+        yield Planned(at_ms, Crash((random_source.random.choice(ids),), down_ms))
+    flapping, at_ms = (
+        random_source.random.choice(ids),
+        _at(options, 0.3 + 0.2 * random_source.random.random()),
+    )
+    for _ in range(random_source.between(5, 9)):
+        down_ms = random_source.between(15 * SECOND_MS, 90 * SECOND_MS)
         yield Planned(at_ms, Crash((flapping,), down_ms))
-        at_ms += down_ms + draws.between(MINUTE_MS, 12 * MINUTE_MS)
-    together = tuple(ids[draws.between(0, 2) :: 3][: max(2, options.brokers // 20)])
+        at_ms += down_ms + random_source.between(MINUTE_MS, 12 * MINUTE_MS)
+    together = tuple(ids[random_source.between(0, 2) :: 3][: max(2, options.brokers // 20)])
     yield Planned(
-        _at(options, 0.5 + 0.1 * draws.random.random()),
-        Crash(together, draws.between(5 * MINUTE_MS, 40 * MINUTE_MS)),
+        _at(options, 0.5 + 0.1 * random_source.random.random()),
+        Crash(together, random_source.between(5 * MINUTE_MS, 40 * MINUTE_MS)),
     )
 
 
-def _silences(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
-    for at_ms in _times(options, draws, 3 + 0.1 * options.brokers):
-        broker = draws.random.choice(broker_ids(options))
-        yield Planned(at_ms, Silence(broker, draws.between(2 * SECOND_MS, 60 * SECOND_MS)))
+def _silences(options: WeekOptions, random_source: RandomSource) -> Iterator[Planned]:
+    for at_ms in _times(options, random_source, 3 + 0.1 * options.brokers):
+        broker = random_source.random.choice(broker_ids(options))
+        yield Planned(
+            at_ms, BrokerIsolated(broker, random_source.between(2 * SECOND_MS, 60 * SECOND_MS))
+        )
 
 
-def _elections(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
+def _elections(options: WeekOptions, random_source: RandomSource) -> Iterator[Planned]:
     """Elections; after a crash the gap is longer, because the voters must detect it first."""
-    for number, at_ms in enumerate(sorted(_times(options, draws, 6, 3))):
-        is_orderly = number % 2 == 1 or draws.chance(0.2)
-        gap_ms = draws.between(30, 400) if is_orderly else draws.between(300, 4 * SECOND_MS)
-        at = draws.random.random()
+    for number, at_ms in enumerate(sorted(_times(options, random_source, 6, 3))):
+        is_orderly = number % 2 == 1 or random_source.chance(0.2)
+        gap_ms = (
+            random_source.between(30, 400)
+            if is_orderly
+            else random_source.between(300, 4 * SECOND_MS)
+        )
+        at = random_source.random.random()
         lost = 0
         for count, share in _EPOCHS_LOST:
             if at < share:
@@ -257,24 +268,28 @@ def _elections(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
         yield Planned(at_ms, Election(is_orderly, gap_ms + 1500 * lost, lost))
 
 
-def _voter_changes(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
+def _voter_changes(options: WeekOptions, random_source: RandomSource) -> Iterator[Planned]:
     who = controllers_of(options)
-    joined_ms = _at(options, 0.35 + 0.05 * draws.random.random())
+    joined_ms = _at(options, 0.35 + 0.05 * random_source.random.random())
     yield Planned(joined_ms, VoterAdded(who.newcomer))
     # The voter may be the leader, which then resigns first.
-    left_ms = joined_ms + draws.between(10 * MINUTE_MS, HOUR_MS)
+    left_ms = joined_ms + random_source.between(10 * MINUTE_MS, HOUR_MS)
     yield Planned(left_ms, VoterRemoved(who.leaver))
-    yield Planned(_at(options, 0.55 + 0.05 * draws.random.random()), DiskReplaced(who.refilled))
-    yield Planned(_at(options, 0.85 + 0.05 * draws.random.random()), VoterMoved(who.newcomer))
+    yield Planned(
+        _at(options, 0.55 + 0.05 * random_source.random.random()), DiskReplaced(who.refilled)
+    )
+    yield Planned(
+        _at(options, 0.85 + 0.05 * random_source.random.random()), VoterMoved(who.newcomer)
+    )
 
 
-def _moves(options: WeekOptions, draws: Draws) -> Iterator[Planned]:
-    for at_ms in _times(options, draws, 4):
+def _moves(options: WeekOptions, random_source: RandomSource) -> Iterator[Planned]:
+    for at_ms in _times(options, random_source, 4):
         yield Planned(at_ms, PartitionsMoved(max(1, options.topic_count // 100)))
     ids = broker_ids(options)
-    drained_ms = _at(options, 0.8 + 0.05 * draws.random.random())
+    drained_ms = _at(options, 0.8 + 0.05 * random_source.random.random())
     stop_after_ms = min(6 * HOUR_MS, options.duration_ms // 40)
-    yield Planned(drained_ms, BrokerDrained(draws.random.choice(ids), stop_after_ms))
-    yield Planned(drained_ms + draws.between(0, HOUR_MS), BrokerAdded(ids.stop))
-    for at_ms in _times(options, draws, 2):
-        yield Planned(at_ms, RightsTakenBack())
+    yield Planned(drained_ms, BrokerDrained(random_source.random.choice(ids), stop_after_ms))
+    yield Planned(drained_ms + random_source.between(0, HOUR_MS), BrokerAdded(ids.stop))
+    for at_ms in _times(options, random_source, 2):
+        yield Planned(at_ms, AclsRevoked())

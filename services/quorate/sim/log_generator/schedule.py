@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     Act: TypeAlias = Callable[[], None]
 
 
-class Agenda:
+class Schedule:
     """Callbacks in the order of their times; those of the same time in the order of insertion."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:

@@ -20,11 +20,11 @@ from quorate.records.metadata import (
     UserScramCredentialRecord,
 )
 from quorate.sim.log_generator.options import DAY_MS
-from quorate.sim.randomness import Draws
+from quorate.sim.randomness import RandomSource
 
 if TYPE_CHECKING:
     from quorate.sim.log_generator.brokers import WeekBrokers
-    from quorate.sim.log_generator.leader import WeekLeader
+    from quorate.sim.log_generator.leader import LogLeader
     from quorate.sim.log_generator.options import WeekOptions
 
 T = TypeVar("T")
@@ -53,10 +53,10 @@ _QUOTAS: Final = (
 class Security:
     """The current grants, some of which are revoked later."""
 
-    def __init__(self, options: WeekOptions, leading: WeekLeader, brokers: WeekBrokers) -> None:
+    def __init__(self, options: WeekOptions, leading: LogLeader, brokers: WeekBrokers) -> None:
         self._leading = leading
         self._brokers = brokers
-        self._draws = Draws(options.seed, "security")
+        self._random_source = RandomSource(options.seed, "security")
         self._acls: list[bytes] = []
         self._users: list[tuple[str, int]] = []
         self._tokens: list[str] = []
@@ -75,7 +75,9 @@ class Security:
 
     def change(self) -> None:
         """Make one change of a random kind; one in three revokes a grant, if it can."""
-        self._change(self._draws.weighted(_KINDS), is_removal=self._draws.chance(1 / 3))
+        self._change(
+            self._random_source.weighted(_KINDS), is_removal=self._random_source.chance(1 / 3)
+        )
 
     def _change(self, kind: str, *, is_removal: bool) -> None:
         match kind:
@@ -100,15 +102,17 @@ class Security:
                 self._leading.take([self._producer_ids()])
 
     def _taken(self, granted: list[T]) -> T:
-        return granted.pop(self._draws.between(0, len(granted) - 1))
+        return granted.pop(self._random_source.between(0, len(granted) - 1))
 
     def _user(self) -> str:
-        return f"{self._draws.random.choice(_SERVICES)}-{self._draws.between(1, 40)}"
+        return (
+            f"{self._random_source.random.choice(_SERVICES)}-{self._random_source.between(1, 40)}"
+        )
 
     def _acl(self) -> AccessControlEntryRecord:
-        acl_id = self._draws.uuid()
+        acl_id = self._random_source.uuid()
         self._acls.append(acl_id)
-        choice = self._draws.random.choice
+        choice = self._random_source.random.choice
         return AccessControlEntryRecord(
             id=acl_id,
             resource_type=choice(_RESOURCES),
@@ -121,21 +125,21 @@ class Security:
         )
 
     def _quota(self, *, is_removal: bool) -> ClientQuotaRecord:
-        key, unit = self._draws.random.choice(_QUOTAS)
+        key, unit = self._random_source.random.choice(_QUOTAS)
         return ClientQuotaRecord(
             entity=(EntityData(entity_type="user", entity_name=self._user()),),
             key=key,
-            value=0.0 if is_removal else float(self._draws.between(1, 100) * unit),
+            value=0.0 if is_removal else float(self._random_source.between(1, 100) * unit),
             remove=is_removal,
         )
 
     def _credential(self) -> UserScramCredentialRecord:
         name = self._user()
-        mechanism = self._draws.random.choice((_SCRAM_SHA_256, _SCRAM_SHA_512))
+        mechanism = self._random_source.random.choice((_SCRAM_SHA_256, _SCRAM_SHA_512))
         if (name, mechanism) not in self._users:
             self._users.append((name, mechanism))
         size = 32 if mechanism == _SCRAM_SHA_256 else 64
-        random = self._draws.random
+        random = self._random_source.random
         return UserScramCredentialRecord(
             name=name,
             mechanism=mechanism,
@@ -146,7 +150,7 @@ class Security:
         )
 
     def _token(self) -> DelegationTokenRecord:
-        token_id = format_uuid(self._draws.uuid())
+        token_id = format_uuid(self._random_source.uuid())
         self._tokens.append(token_id)
         owner, now_ms = f"User:{self._user()}", self._leading.now_ms
         return DelegationTokenRecord(
@@ -164,7 +168,7 @@ class Security:
         able = sorted(self._brokers.able)
         if not able:
             return None
-        broker = self._draws.random.choice(able)
+        broker = self._random_source.random.choice(able)
         self._producer_id += _PRODUCER_IDS
         return ProducerIdsRecord(
             broker_id=broker,

@@ -48,7 +48,7 @@ class StockController(Controller):
         proposal = Proposal(metadata_version(active.overlay.view.features))
         if not proposal.add(records):
             raise ValueError(f"{len(records)} records do not fit into a batch")
-        return active.take(Outcome(proposal, None))
+        return active.apply_outcome(Outcome(proposal, None))
 
 
 # --- looking for partitions -----------------------------------------------------------------------

@@ -30,16 +30,16 @@ from quorate.sim.log_generator.stock_records import (
     reassign,
     shrink,
 )
-from quorate.sim.randomness import Draws
+from quorate.sim.randomness import RandomSource
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
     from quorate.controller.partitions.partition import Partition
     from quorate.records.ids import TopicId
     from quorate.sim.log_generator.brokers import WeekBrokers
-    from quorate.sim.log_generator.leader import WeekLeader
+    from quorate.sim.log_generator.leader import LogLeader
     from quorate.sim.log_generator.options import WeekOptions
-    from quorate.sim.log_generator.schedule import Agenda
+    from quorate.sim.log_generator.schedule import Schedule
 
 _Settings: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 _DOMAINS: Final = ("billing", "catalog", "fraud", "iot", "orders", "payments", "search", "users")
@@ -68,12 +68,12 @@ class WeekTopics:
     """The existing topics, in lists for fast random choice."""
 
     def __init__(
-        self, options: WeekOptions, leading: WeekLeader, brokers: WeekBrokers, agenda: Agenda
+        self, options: WeekOptions, leading: LogLeader, brokers: WeekBrokers, schedule: Schedule
     ) -> None:
         self._leading = leading
         self._brokers = brokers
-        self._agenda = agenda
-        self._draws = Draws(options.seed, "topics")
+        self._schedule = schedule
+        self._random_source = RandomSource(options.seed, "topics")
         self._copies_max = options.brokers
         self._made = 0
         # Permanent topics, and temporary topics of jobs.
@@ -87,21 +87,21 @@ class WeekTopics:
         for start in range(0, count, _CREATED_TOGETHER):
             wanted = [self._lasting_topic() for _ in range(min(_CREATED_TOGETHER, count - start))]
             self._lasting += self._create(wanted)
-            self._leading.at(self._leading.now_ms + self._draws.between(50, 900))
+            self._leading.at(self._leading.now_ms + self._random_source.between(50, 900))
 
     def _lasting_topic(self) -> NewTopic:
         self._made += 1
-        choice = self._draws.random.choice
+        choice = self._random_source.random.choice
         name = f"{choice(_DOMAINS)}.{choice(_KINDS)}.{self._made:05d}"
         configs: list[tuple[str, str]] = []
-        if self._draws.chance(0.2):
+        if self._random_source.chance(0.2):
             configs.append(("cleanup.policy", "compact"))
-        if self._draws.chance(0.3):
+        if self._random_source.chance(0.3):
             configs.append(("min.insync.replicas", "2"))
-        if self._draws.chance(0.04):
+        if self._random_source.chance(0.04):
             configs.append(("unclean.leader.election.enable", "true"))
-        copies = min(int(self._draws.weighted(_COPIES)), self._copies_max)
-        partitions = int(self._draws.weighted(_PARTITIONS))
+        copies = min(int(self._random_source.weighted(_COPIES)), self._copies_max)
+        partitions = int(self._random_source.weighted(_PARTITIONS))
         return NewTopic(name, partitions, copies, configs=tuple(configs))
 
     def _create(self, wanted: list[NewTopic]) -> list[tuple[TopicId, str]]:
@@ -121,17 +121,21 @@ class WeekTopics:
         self._passing += self._create(
             [NewTopic(name, partitions, copies, configs=(("retention.ms", "3600000"),))]
         )
-        self._agenda.after(self._draws.between(10 * MINUTE_MS, DAY_MS), self._delete_oldest)
+        self._schedule.after(
+            self._random_source.between(10 * MINUTE_MS, DAY_MS), self._delete_oldest
+        )
 
     def _delete_oldest(self) -> None:
         if self._passing:
-            _, name = self._passing.pop(self._draws.between(0, min(9, len(self._passing) - 1)))
+            _, name = self._passing.pop(
+                self._random_source.between(0, min(9, len(self._passing) - 1))
+            )
             self._leading.decide(DeleteTopics((name,)))
 
     def replace(self) -> None:
         """Delete a permanent topic and create a new one."""
         if self._lasting:
-            _, name = self._lasting.pop(self._draws.between(0, len(self._lasting) - 1))
+            _, name = self._lasting.pop(self._random_source.between(0, len(self._lasting) - 1))
             self._leading.decide(DeleteTopics((name,)))
         self._lasting += self._create([self._lasting_topic()])
 
@@ -159,7 +163,7 @@ class WeekTopics:
         count = len(self._lasting) + len(self._passing)
         if not count:
             return None
-        at = self._draws.between(0, count - 1)
+        at = self._random_source.between(0, count - 1)
         lasting = len(self._lasting)
         return self._lasting[at][0] if at < lasting else self._passing[at - lasting][0]
 
@@ -180,12 +184,12 @@ class WeekTopics:
         for partition_id, partition in self._leading.image.topics.partitions_of(drawn):
             followers = [broker for broker in partition.isr if broker != partition.leader]
             if followers:
-                broker = self._draws.random.choice(followers)
+                broker = self._random_source.random.choice(followers)
                 records.append(shrink(drawn, partition_id, partition, broker))
         self._leading.take(records)
         if records:
-            wait_ms = self._draws.between(SECOND_MS, 90 * SECOND_MS)
-            self._agenda.after(wait_ms, lambda: self._caught_up(drawn))
+            wait_ms = self._random_source.between(SECOND_MS, 90 * SECOND_MS)
+            self._schedule.after(wait_ms, lambda: self._caught_up(drawn))
 
     def _caught_up(self, topic_id: TopicId) -> None:
         image = self._leading.image
@@ -222,7 +226,7 @@ class WeekTopics:
         places: list[tuple[TopicId, int]] = []
         while len(places) < count and (drawn := self._draw()) is not None:
             count_of_drawn = _partition_count(self._leading.image, drawn)
-            places.append((drawn, self._draws.between(0, count_of_drawn - 1)))
+            places.append((drawn, self._random_source.between(0, count_of_drawn - 1)))
         self._move(list(dict.fromkeys(places)), leaving=None, to=broker)
 
     def _move(
@@ -245,7 +249,7 @@ class WeekTopics:
                 self._move(later, leaving=leaving, to=to)
 
         if now:
-            self._agenda.after(self._draws.between(10 * SECOND_MS, 3 * MINUTE_MS), done)
+            self._schedule.after(self._random_source.between(10 * SECOND_MS, 3 * MINUTE_MS), done)
 
     def _target(
         self, partition: Partition, able: list[int], leaving: int | None, to: int | None
@@ -262,28 +266,34 @@ class WeekTopics:
             if at < 0:
                 return None
         else:
-            at = self._draws.between(0, len(replicas) - 1)
-        replicas[at] = self._draws.random.choice(free)
+            at = self._random_source.between(0, len(replicas) - 1)
+        replicas[at] = self._random_source.random.choice(free)
         return tuple(replicas)
 
     # --- configurations ---------------------------------------------------------------------------
 
     def configure(self) -> None:
         """Set or delete a config, mostly of a topic."""
-        if self._draws.chance(0.9) and self._lasting:
-            _, name = self._draws.random.choice(self._lasting)
+        if self._random_source.chance(0.9) and self._lasting:
+            _, name = self._random_source.random.choice(self._lasting)
             resource = ConfigResource(ResourceType.TOPIC, name)
             settings = _TOPIC_SETTINGS
         else:
             able = sorted(self._brokers.able)
-            name = str(self._draws.random.choice(able)) if able and self._draws.chance(0.7) else ""
+            name = (
+                str(self._random_source.random.choice(able))
+                if able and self._random_source.chance(0.7)
+                else ""
+            )
             resource = ConfigResource(ResourceType.BROKER, name)
             settings = _BROKER_SETTINGS
-        key, values = self._draws.random.choice(settings)
-        if self._draws.chance(0.25):
+        key, values = self._random_source.random.choice(settings)
+        if self._random_source.chance(0.25):
             change = ConfigChange(key, AlterOperation.DELETE)
         else:
-            change = ConfigChange(key, AlterOperation.SET, self._draws.random.choice(values))
+            change = ConfigChange(
+                key, AlterOperation.SET, self._random_source.random.choice(values)
+            )
         self._leading.decide(IncrementalAlterConfigs((ConfigAlteration(resource, (change,)),)))
 
 

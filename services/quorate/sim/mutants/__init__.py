@@ -29,9 +29,9 @@ from quorate.sim.mutants import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.sim.mutants.mutant import Bug
+    from quorate.sim.mutants.mutant import Mutant
 
-BUGS: Final[dict[str, Bug]] = {
+MUTANTS: Final[dict[str, Mutant]] = {
     bug.name: bug
     for bug in (
         *votes.BUGS,
@@ -53,9 +53,9 @@ BUGS: Final[dict[str, Bug]] = {
 
 
 @contextmanager
-def plant(name: str) -> Iterator[None]:
+def apply_mutant(name: str) -> Iterator[None]:
     """Apply a mutant within the block. Raises KeyError for an unknown name."""
-    patches = BUGS[name].patches
+    patches = MUTANTS[name].patches
     originals = [patch.owner.__dict__[patch.name] for patch in patches]
     for patch in patches:
         setattr(patch.owner, patch.name, patch.replacement)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quorate.controller.decision import Context
 from quorate.controller.overlay import Overlay
-from quorate.sim.mutants.mutant import Bug, Patch
+from quorate.sim.mutants.mutant import Mutant, Patch
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
@@ -33,13 +33,13 @@ def _freeze_all(self: Overlay, _: Offset, epoch: Epoch) -> MetadataImage:
 
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "batch-blind-to-itself",
         "a decision does not see what was set earlier in its batch",
         (1795522677155,),
         (Patch(Context, "view", property(_view_before)),),
     ),
-    Bug(
+    Mutant(
         "image-beyond-its-batch",
         "the image of a batch holds the decision that did not fit into it",
         (50,),

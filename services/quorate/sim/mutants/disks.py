@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.leader_eligibility import Readiness
-from quorate.raft.replication.high_watermark import Ends
-from quorate.raft.snapshots.server import Offering
+from quorate.raft.leader_eligibility import LeaderEligibility
+from quorate.raft.replication.high_watermark import CommitState
+from quorate.raft.snapshots.server import SnapshotServer
 from quorate.records.ids import Offset
 from quorate.server.snapshots.snapshotter import Snapshotter
 from quorate.sim.engine.node import SimulatedNode
-from quorate.sim.mutants.mutant import Bug, Patch, always
+from quorate.sim.mutants.mutant import Mutant, Patch, constant
 from quorate.storage.log_store import LogStore
 from quorate.storage.snapshots.writer import SnapshotWriter
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quorate.storage.log.metadata_log import MetadataLog
 
 _recover = SimulatedNode._recover
-_init = Ends.__init__
+_init = CommitState.__init__
 
 
 def _recover_without_flush(self: SimulatedNode) -> RecoveredState:
@@ -37,13 +37,13 @@ def _recover_without_flush(self: SimulatedNode) -> RecoveredState:
         self.disk.unpromised = (0, 0)
 
 
-def _start_below_snapshot(self: Ends, log: LogState, key: ReplicaKey) -> None:
+def _start_below_snapshot(self: CommitState, log: LogState, key: ReplicaKey) -> None:
     _init(self, log, key)
     self.high_watermark = Offset(0)
 
 
 _append = SnapshotWriter.append
-_consider = Snapshotter.consider
+_consider = Snapshotter.maybe_snapshot
 _begin_snapshot = LogStore.begin_snapshot
 
 
@@ -80,48 +80,48 @@ def _begin_unflushed(
 
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "recovery-without-flush",
         "what a killed process left in the page cache is taken for flushed (rule recovery_flush)",
         (1795430132,),
         (Patch(SimulatedNode, "_recover", _recover_without_flush),),
     ),
-    Bug(
+    Mutant(
         "starts-below-snapshot",
         "after a restart the high watermark starts below the newest snapshot "
         "(rule snapshot_within_flush)",
         (3,),
-        (Patch(Ends, "__init__", _start_below_snapshot),),
+        (Patch(CommitState, "__init__", _start_below_snapshot),),
     ),
-    Bug(
+    Mutant(
         "snapshot-beyond-flush",
         "a snapshot covers what its own replica has not flushed (rule snapshot_within_flush)",
         (9,),
         (
-            Patch(Snapshotter, "consider", _consider_unflushed),
+            Patch(Snapshotter, "maybe_snapshot", _consider_unflushed),
             Patch(LogStore, "begin_snapshot", _begin_unflushed),
         ),
     ),
-    Bug(
+    Mutant(
         "hung-disk-leads",
         "a leader whose flush does not return leads on, as long as others flush "
         "(rule disk_call_deadline)",
         (18,),
-        (Patch(Readiness, "flush_deadline", property(always(answer=None))),),
+        (Patch(LeaderEligibility, "flush_deadline", property(constant(answer=None))),),
     ),
-    Bug(
+    Mutant(
         "serves-unchecked-snapshot",
         "a leader sends snapshots without a look at them (rule snapshot_pinning)",
         (7,),
-        (Patch(Offering, "_is_sound", always(answer=True)),),
+        (Patch(SnapshotServer, "_is_sound", constant(answer=True)),),
     ),
-    Bug(
+    Mutant(
         "cleaning-forgets-fetchers",
         "a snapshot is cleaned away under the replica that fetches it (rule snapshot_pinning)",
         (5,),
-        (Patch(Offering, "pinned", always(answer=frozenset())),),
+        (Patch(SnapshotServer, "pinned_snapshots", constant(answer=frozenset())),),
     ),
-    Bug(
+    Mutant(
         "snapshot-with-a-hole",
         "a snapshot lacks one record",
         (3, 5),

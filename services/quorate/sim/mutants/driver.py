@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.raft.api import SendReply, SendRequest
 from quorate.server.disk import log_flusher
-from quorate.server.disk.log_flusher import LogFlushing
+from quorate.server.disk.log_flusher import LogFlusher
 from quorate.server.driver.barriers import Barriers
 from quorate.server.driver.raft_driver import RaftDriver
-from quorate.sim.mutants.mutant import Bug, Patch, always
+from quorate.sim.mutants.mutant import Mutant, Patch, constant
 
 if TYPE_CHECKING:
     from quorate.raft.api import Event, SaveElection, Update
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _save = Barriers._save
 _take = RaftDriver._take
-_finish = LogFlushing._finish
+_finish = LogFlusher._finish
 
 
 def _save_beside(self: Barriers, effect: SaveElection) -> asyncio.Future[None]:
@@ -38,62 +38,62 @@ def _send_first(self: RaftDriver, event: Event | None, update: Update) -> None:
     self._effects.extend(e for e in new if not isinstance(e, SendReply | SendRequest))
 
 
-def _tell_at_once(self: LogFlushing, flight: asyncio.Future[None], ticket: FlushTicket) -> None:
+def _tell_at_once(self: LogFlusher, flight: asyncio.Future[None], ticket: FlushTicket) -> None:
     del flight
     ticket.is_done = True
     self._finish(ticket)
-    self._owner.pump()
+    self._driver_handle.pump()
 
 
 def _hear_last(self: RaftDriver, event: Event) -> None:
     self._inbox.append(event)
 
 
-def _finish_with_all(self: LogFlushing, ticket: FlushTicket) -> None:
+def _finish_with_all(self: LogFlusher, ticket: FlushTicket) -> None:
     if ticket.generation == self._log.generation:
         ticket.end = self._log.end
     _finish(self, ticket)
 
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "votes-before-saved",
         "the driver goes on while the election state is on its way to the disk",
         (2,),
         (Patch(Barriers, "_save", _save_beside),),
     ),
-    Bug(
+    Mutant(
         "messages-overtake-the-disk",
         "the driver sends the messages of a step before it performs its other effects",
         (2, 5),
         (Patch(RaftDriver, "_take", _send_first),),
     ),
-    Bug(
+    Mutant(
         "flush-told-at-its-beginning",
         "the driver tells of a flush when it has begun",
         (1,),
-        (Patch(LogFlushing, "_await", _tell_at_once),),
+        (Patch(LogFlusher, "_await", _tell_at_once),),
     ),
-    Bug(
+    Mutant(
         "cut-told-last",
         "the core hears of what was cut or cleaned only after what came meanwhile "
         "(rule log_generation)",
         (41,),
-        (Patch(RaftDriver, "hears_first", _hear_last),),
+        (Patch(RaftDriver, "deliver_first", _hear_last),),
     ),
-    Bug(
+    Mutant(
         "flush-told-with-what-came-since",
         "a flush counts for what was appended while it was under way",
         (1795522677160,),
-        (Patch(LogFlushing, "_finish", _finish_with_all),),
+        (Patch(LogFlusher, "_finish", _finish_with_all),),
     ),
-    Bug(
+    Mutant(
         "changes-overtake-decisions",
         "a change of the voters goes before what was decided and is not proposed yet",
         (4,),
-        (Patch(RaftDriver, "_is_first", always(answer=True)),),
+        (Patch(RaftDriver, "_is_first", constant(answer=True)),),
     ),
-    Bug(
+    Mutant(
         "flushed-end-synced-rarely",
         "the flushed end is carried to the disk every twenty seconds only (rule flushed_end_file)",
         (1,),

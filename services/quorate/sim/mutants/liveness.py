@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.election.campaign import Elections
-from quorate.raft.leader_eligibility import Readiness
-from quorate.raft.replication.leader import Leading
-from quorate.raft.replication.leader_contact import Contact
-from quorate.raft.request_manager import Calls
+from quorate.raft.election.campaign import Campaign
+from quorate.raft.leader_eligibility import LeaderEligibility
+from quorate.raft.replication.leader import LeaderReplication
+from quorate.raft.replication.leader_contact import LeaderContact
+from quorate.raft.request_manager import RequestManager
 from quorate.raft.roles import Leader, Resigned
 from quorate.server.driver.barriers import Barriers
-from quorate.server.driver.wakeup_timer import Alarm
-from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
+from quorate.server.driver.wakeup_timer import WakeupTimer
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Mutant, Patch, constant
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
 _NEVER_MS: Final = 1 << 40
 
-_set = Alarm.set
+_set = WakeupTimer.set
 _end = Barriers._end
-_expired = Calls.expired
-_refused = Contact.refused
-_expire_elections = Elections.expire
-_expire_leading = Leading.expire
-_handle_fetch_snapshot = Leading.handle_fetch_snapshot
+_expired = RequestManager.expired
+_refused = LeaderContact.on_error_response
+_expire_elections = Campaign.expire
+_expire_leading = LeaderReplication.expire
+_handle_fetch_snapshot = LeaderReplication.handle_fetch_snapshot
 
 
-def _lead_on(self: Leading) -> None:
+def _lead_on(self: LeaderReplication) -> None:
     if isinstance(self.r.role, Leader):
         self.r.role.check_quorum_deadline = self.r.timers.after(_NEVER_MS)
     _expire_leading(self)
 
 
-def _stay_resigned(self: Elections) -> None:
+def _stay_resigned(self: Campaign) -> None:
     if isinstance(self.r.role, Resigned):
         self.r.role.election_deadline = self.r.timers.after(_NEVER_MS)
     _expire_elections(self)
 
 
-def _ask_once(self: Elections) -> Millis:
+def _ask_once(self: Campaign) -> Millis:
     return self.r.timers.after(_NEVER_MS)
 
 
@@ -54,22 +54,24 @@ def _stand_on(self: Barriers, task: asyncio.Task[None]) -> None:
     self.is_standing = stood
 
 
-def _hear_no_download(self: Leading, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+def _hear_no_download(
+    self: LeaderReplication, request: FetchSnapshotRequest
+) -> FetchSnapshotResponse:
     role = self.r.role
     if not isinstance(role, Leader):
         return _handle_fetch_snapshot(self, request)
-    heard, deadline = dict(role.heard), role.check_quorum_deadline
+    heard, deadline = dict(role.recent_fetchers), role.check_quorum_deadline
     answer = _handle_fetch_snapshot(self, request)
-    role.heard, role.check_quorum_deadline = heard, deadline
+    role.recent_fetchers, role.check_quorum_deadline = heard, deadline
     return answer
 
 
-def _wait_on(self: Readiness, epoch: Epoch) -> bool:
+def _wait_on(self: LeaderEligibility, epoch: Epoch) -> bool:
     del epoch
-    return self.is_disk_hanging or not self.is_loaded
+    return self.is_disk_stalled or not self.is_loaded
 
 
-def _keep_the_later(self: Alarm) -> None:
+def _keep_the_later(self: WakeupTimer) -> None:
     if self._timer is None:
         _set(self)
 
@@ -93,54 +95,54 @@ _LONG_DOWNLOADS: Final = {
 }
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "leads-without-a-quorum",
         "a leader leads on although no majority fetches",
         (8,),
-        (Patch(Leading, "expire", _lead_on),),
+        (Patch(LeaderReplication, "expire", _lead_on),),
     ),
-    Bug(
+    Mutant(
         "resigned-for-ever",
         "a leader that resigned waits for a successor without an end",
         (1,),
-        (Patch(Elections, "expire", _stay_resigned),),
+        (Patch(Campaign, "expire", _stay_resigned),),
     ),
-    Bug(
+    Mutant(
         "pre-vote-asked-once",
         "a voter that has lost a pre-vote asks for no other one",
         (42,),
-        (Patch(Elections, "_draw_retry", _ask_once),),
+        (Patch(Campaign, "_draw_retry", _ask_once),),
     ),
-    Bug(
+    Mutant(
         "stands-for-ever",
         "a driver whose disk took too long once answers nobody any more (rule disk_call_deadline)",
         (1,),
         (Patch(Barriers, "_end", _stand_on),),
     ),
-    Bug(
+    Mutant(
         "later-timer-kept",
         "the driver does not wake up earlier than it was to, whatever the core says",
         (1795522677224,),
-        (Patch(Alarm, "set", _keep_the_later),),
+        (Patch(WakeupTimer, "set", _keep_the_later),),
     ),
-    Bug(
+    Mutant(
         "repeat-not-armed",
         "no timer is set for the moment at which a voter is asked for its vote once more",
         (1,),
-        (Patch(Calls, "repeats", always(answer=())),),
+        (Patch(RequestManager, "resend_deadlines", constant(answer=())),),
     ),
-    Bug(
+    Mutant(
         "downloads-count-for-nothing",
         "a voter that fetches a snapshot is not heard by its leader (KIP-630)",
         (10, 1),
-        (Patch(Leading, "handle_fetch_snapshot", _hear_no_download),),
+        (Patch(LeaderReplication, "handle_fetch_snapshot", _hear_no_download),),
         world=_LONG_DOWNLOADS,
     ),
-    Bug(
+    Mutant(
         "unready-for-ever",
         "a voter whose state machine is behind leaves all elections to others "
         "(rule unready_voter_waits)",
         (4,),
-        (Patch(Readiness, "waits", _wait_on),),
+        (Patch(LeaderEligibility, "should_defer_campaign", _wait_on),),
     ),
 )

@@ -8,35 +8,38 @@ from quorate.controller.controller import Controller
 from quorate.records.ids import Offset
 from quorate.server.metadata.activation import Activation
 from quorate.server.metadata.batch_accumulator import Accumulator
-from quorate.server.metadata.deferred_replies import HeldReplies
+from quorate.server.metadata.deferred_replies import DeferredReplies
 from quorate.server.metadata.log_replay import LogReplay
 from quorate.server.metadata.proposer import Proposer
-from quorate.server.metadata.read_handler import Reading
-from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
+from quorate.server.metadata.read_handler import ReadHandler
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Mutant, Patch, constant
 
 if TYPE_CHECKING:
     import asyncio
 
     from quorate.controller.request_types import WriteReply
     from quorate.raft.api import PublishProgress
-    from quorate.raft.messages import LeaderInfo
+    from quorate.server.metadata.deferred_replies import Refused
 
 _commit = Activation.commit
-_release = HeldReplies.release
+_release = DeferredReplies.release
 _stop = Proposer.stop
-_go_on = LogReplay.go_on
+_go_on = LogReplay.replay_slice
 
 
 def _answer_at_once(
-    self: HeldReplies, end_offset: Offset, reply: WriteReply, future: asyncio.Future[WriteReply]
+    self: DeferredReplies, end_offset: Offset, reply: WriteReply, future: asyncio.Future[WriteReply]
 ) -> None:
     del self, end_offset
     future.set_result(reply)
 
 
-def _succeed(self: HeldReplies, info: LeaderInfo, *, unsent_from: Offset | None) -> None:
-    del info, unsent_from
+def _succeed(
+    self: DeferredReplies, *, unsent_from: Offset | None
+) -> tuple[list[Refused], list[Refused]]:
+    del unsent_from
     self.release(Offset(1 << 62))
+    return [], []
 
 
 def _commit_all(self: Activation, high_watermark: Offset) -> None:
@@ -44,11 +47,11 @@ def _commit_all(self: Activation, high_watermark: Offset) -> None:
     _commit(self, self._driver.store.log.end.offset)
 
 
-async def _unconfirmed(self: Reading) -> Offset:
+async def _unconfirmed(self: ReadHandler) -> Offset:
     return self._driver.high_watermark or Offset(0)
 
 
-def _release_one_more(self: HeldReplies, high_watermark: Offset) -> None:
+def _release_one_more(self: DeferredReplies, high_watermark: Offset) -> None:
     _release(self, Offset(high_watermark + 1))
 
 
@@ -85,65 +88,65 @@ _HANGS_WHILE_CLEANING: Final = {
 }
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "answers-before-commit",
         "a write is acknowledged when it is decided",
         (1, 2),
-        (Patch(HeldReplies, "hold", _answer_at_once),),
+        (Patch(DeferredReplies, "defer", _answer_at_once),),
     ),
-    Bug(
+    Mutant(
         "deposed-controller-acknowledges",
         "a controller that stops leading acknowledges what it still holds back",
         (1,),
-        (Patch(HeldReplies, "fail", _succeed),),
+        (Patch(DeferredReplies, "clear", _succeed),),
     ),
-    Bug(
+    Mutant(
         "sent-counts-as-unsent",
         "a controller that stops leading refuses what it has proposed, too (rule stream_responses)",
         (9,),
-        (Patch(Proposer, "base_offset", property(always(answer=Offset(0)))),),
+        (Patch(Proposer, "base_offset", property(constant(answer=Offset(0)))),),
     ),
-    Bug(
+    Mutant(
         "image-beyond-commit",
         "a leader's reads show what is in its log, committed or not",
         (3,),
         (Patch(Activation, "commit", _commit_all),),
     ),
-    Bug(
+    Mutant(
         "controller-reads-unconfirmed",
         "the controller answers current reads without asking the core (rule linearizable_reads)",
         (4,),
-        (Patch(Reading, "_current_offset", _unconfirmed),),
+        (Patch(ReadHandler, "_current_offset", _unconfirmed),),
     ),
-    Bug(
+    Mutant(
         "reply-one-record-early",
         "a write is acknowledged when all but its last record is committed",
         (1795522677153,),
-        (Patch(HeldReplies, "release", _release_one_more),),
+        (Patch(DeferredReplies, "release", _release_one_more),),
     ),
-    Bug(
+    Mutant(
         "deposed-controller-decides-on",
         "a controller that stops leading keeps the image that it decided on",
         (1795522677154,),
-        (Patch(Controller, "deactivate", always(answer=None)),),
+        (Patch(Controller, "deactivate", constant(answer=None)),),
     ),
-    Bug(
+    Mutant(
         "gathered-outlives-leadership",
         "what had gathered when leadership was lost is proposed in the next one",
         (1,),
         (Patch(Proposer, "stop", _stop_with_what_gathered),),
     ),
-    Bug(
+    Mutant(
         "active-before-replayed",
         "a controller decides before it has replayed all of its log",
         (1, 4),
         (Patch(Activation, "is_due", _is_due_behind),),
         world=_HANGS_WHILE_CLEANING,
     ),
-    Bug(
+    Mutant(
         "standby-ahead-of-commit",
         "a standby replays what is in its log, committed or not",
         (1795522677153,),
-        (Patch(LogReplay, "go_on", _replay_all),),
+        (Patch(LogReplay, "replay_slice", _replay_all),),
     ),
 )

@@ -5,24 +5,32 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import ModuleType
 
 
-@value
+@value_type
 class Patch:
-    """One method or property of a class replaced, or one function where a module calls it."""
+    """One method or property of a class replaced, or one function where a module calls it.
+
+    Raises AttributeError if the owner has none of that name: a run would end with an error then,
+    which looks like a caught bug.
+    """
 
     owner: type | ModuleType
     name: str
     replacement: Any
 
+    def __post_init__(self) -> None:
+        if self.name not in vars(self.owner):
+            raise AttributeError(f"{self.owner.__name__} has no {self.name} to replace")
 
-@value
-class Bug:
+
+@value_type
+class Mutant:
     """A mutant that one of the seeds from 1 to `within` must kill.
 
     `seeds` are some that killed it when they were last searched for: a test that starts with them
@@ -50,7 +58,7 @@ SHORT_TIMEOUTS: Final[Mapping[str, int]] = {
 }
 
 
-def always(*, answer: object) -> Callable[..., object]:
+def constant(*, answer: object) -> Callable[..., object]:
     """A method that returns `answer` for any arguments."""
 
     def method(*_: object, **__: object) -> object:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.controller.brokers.heartbeat_tracker import Sessions
+from quorate.controller.brokers.heartbeat_tracker import HeartbeatTracker
 from quorate.server.metadata.decision_queue import DecisionQueue
-from quorate.sim.mutants.mutant import Bug, Patch, always
+from quorate.sim.mutants.mutant import Mutant, Patch, constant
 
 if TYPE_CHECKING:
-    from quorate.server.metadata.decision_queue import Undecided
+    from quorate.server.metadata.decision_queue import QueuedRequest
 
 _lane_of = DecisionQueue._lane_of
 
 
-def _one_lane(self: DecisionQueue, asked: Undecided) -> Any:  # noqa: ANN401 - a private type
+def _one_lane(self: DecisionQueue, asked: QueuedRequest) -> Any:  # noqa: ANN401 - a private type
     """The lane of the first request, regardless of its client."""
     return next(iter(self._lanes.values()), None) or _lane_of(self, asked)
 
@@ -55,14 +55,14 @@ _ASKED_TOO_MUCH: Final = {
 }
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "backlog-counts-as-silence",
         "a broker whose heartbeat waits for its decision is fenced when a session is over",
         (1,),
-        (Patch(Sessions, "excusable", always(answer=())),),
+        (Patch(HeartbeatTracker, "excusable", constant(answer=())),),
         world=_COMMITS_LATE,
     ),
-    Bug(
+    Mutant(
         "clients-in-one-line",
         "requests are decided in the order in which they came, whichever client asks",
         (3,),

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.core import RaftCore
 from quorate.raft.messages import FetchRequest, ReadResponse
-from quorate.raft.replication.fetch_responder import Serving
-from quorate.raft.replication.follower import Following
-from quorate.raft.replication.high_watermark import Ends
+from quorate.raft.replication.fetch_responder import FetchResponder
+from quorate.raft.replication.follower import FollowerReplication
+from quorate.raft.replication.high_watermark import CommitState
 from quorate.raft.replication.log_state import Diverging, LogState, NeedsSnapshot, Valid
-from quorate.raft.replication.read_index import Reads
-from quorate.raft.replication.response_validation import Trusting
+from quorate.raft.replication.read_index import ReadIndex
+from quorate.raft.replication.response_validation import FetchResponseValidator
 from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset, OffsetAndEpoch
-from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Mutant, Patch, constant
 
 if TYPE_CHECKING:
     from quorate.raft.messages import FetchedBatches, SnapshotInfo
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 _validate = LogState.validate
 _restart_at = LogState.restart_at
 _truncate = LogState.truncate
-_serve = Serving._serve
-_begin = Reads.begin
-fetch_request = Following.fetch_request
-_append_fetched = Following._append
+_serve = FetchResponder._serve
+_begin = ReadIndex.begin
+fetch_request = FollowerReplication.fetch_request
+_append_fetched = FollowerReplication._append
 
 
-def _unflushed_end(self: Ends) -> Offset:
+def _unflushed_end(self: CommitState) -> Offset:
     return self._log.end.offset
 
 
-def _minority_end(self: Ends, role: Leader) -> Offset:
-    ends = sorted((self.replicated(role, v) for v in self._log.voter_set), reverse=True)
+def _minority_end(self: CommitState, role: Leader) -> Offset:
+    ends = sorted((self.flushed_end_of(role, v) for v in self._log.voter_set), reverse=True)
     return ends[max(0, len(ends) // 2 - 1)]
 
 
@@ -68,7 +68,7 @@ def _keep_voters(self: LogState, to: OffsetAndEpoch) -> None:
     self.voters = voters
 
 
-def _serve_view_of_arrival(self: Serving, role: Leader, fetch: ParkedFetch) -> bool:
+def _serve_view_of_arrival(self: FetchResponder, role: Leader, fetch: ParkedFetch) -> bool:
     """Serve a Fetch, but look up only once per leader term if the replica is a voter."""
     key, voters = fetch.key, self.r.voters
     views = vars(self).setdefault("views", {})
@@ -83,13 +83,13 @@ def _serve_view_of_arrival(self: Serving, role: Leader, fetch: ParkedFetch) -> b
         fetch.key = key
 
 
-def _claim_flushed(self: Following, max_wait_ms: Millis) -> FetchRequest:
+def _claim_flushed(self: FollowerReplication, max_wait_ms: Millis) -> FetchRequest:
     flushed = self.r.log.flushed_end
     request = fetch_request(self, max_wait_ms)
     return replace(request, fetch_offset=flushed.offset, last_fetched_epoch=flushed.epoch)
 
 
-def _answer_at_once(self: Reads, role: Leader) -> None:
+def _answer_at_once(self: ReadIndex, role: Leader) -> None:
     for token in role.reads:
         self.r.out.reply(
             token, ReadResponse(ErrorCode.NONE, self.r.leader_info, self.r.high_watermark)
@@ -97,7 +97,7 @@ def _answer_at_once(self: Reads, role: Leader) -> None:
     role.reads.clear()
 
 
-def _note_last_epoch(self: Following, fetched: FetchedBatches) -> None:
+def _note_last_epoch(self: FollowerReplication, fetched: FetchedBatches) -> None:
     log = self.r.log
     known = list(log.epochs)
     _append_fetched(self, fetched)
@@ -110,7 +110,7 @@ def _keep_version(self: LogState, to: OffsetAndEpoch) -> None:
     self.kraft_versions = versions
 
 
-def _share_round(self: Reads, token: ReplyToken) -> bool:
+def _share_round(self: ReadIndex, token: ReplyToken) -> bool:
     role = self.r.role
     if isinstance(role, Leader) and self.confirmed_round(role) < role.read_round:
         role.read_round_is_sent = False
@@ -131,101 +131,101 @@ _CUT_WHILE_FLUSHING: Final = {
 }
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "fetch-before-flush",
         "a follower fetches on, and so acknowledges, before its log is flushed",
         (1,),
-        (Patch(Following, "may_fetch", always(answer=True)),),
+        (Patch(FollowerReplication, "may_fetch", constant(answer=True)),),
     ),
-    Bug(
+    Mutant(
         "leader-counts-unflushed",
         "the leader counts itself for what it has not flushed",
         (1,),
-        (Patch(Ends, "own", _unflushed_end),),
+        (Patch(CommitState, "local_flushed_end", _unflushed_end),),
     ),
-    Bug(
+    Mutant(
         "no-epoch-start-rule",
         "a leader commits records of earlier epochs before one of its own",
         (1, 2),
-        (Patch(Ends, "covers_own_epoch", always(answer=True)),),
+        (Patch(CommitState, "covers_own_epoch", constant(answer=True)),),
     ),
-    Bug(
+    Mutant(
         "minority-commits",
         "the high watermark is what one voter less than a majority has",
         (1, 2),
-        (Patch(Ends, "of_majority", _minority_end),),
+        (Patch(CommitState, "majority_flushed_end", _minority_end),),
     ),
-    Bug(
+    Mutant(
         "divergence-ignored",
         "a replica with another epoch at its end is served as if it had the leader's log",
         (12,),
         (Patch(LogState, "validate", _overlook),),
     ),
-    Bug(
+    Mutant(
         "cut-below-high-watermark",
         "a diverging follower cuts the whole epoch, committed records with it",
         (4, 1),
         (
             Patch(LogState, "truncation_point", _cut_whole_epoch),
-            Patch(Trusting, "may_truncate", always(answer=True)),
+            Patch(FetchResponseValidator, "may_truncate", constant(answer=True)),
         ),
     ),
-    Bug(
+    Mutant(
         "stale-flush-counts",
         "a flush that began before the log was cut counts for what was appended since "
         "(rule log_generation)",
         (13,),
         (
-            Patch(RaftCore, "is_current", always(answer=True)),
+            Patch(RaftCore, "is_current", constant(answer=True)),
             # Followers fetch only when no flush is outstanding. With this patch a follower that
             # acknowledges only flushed records fetches earlier, and may truncate during a flush.
-            Patch(Following, "may_fetch", always(answer=True)),
-            Patch(Following, "fetch_request", _claim_flushed),
+            Patch(FollowerReplication, "may_fetch", constant(answer=True)),
+            Patch(FollowerReplication, "fetch_request", _claim_flushed),
         ),
         world=_CUT_WHILE_FLUSHING,
     ),
-    Bug(
+    Mutant(
         "view-of-arrival",
         "whether a replica is served as a voter is decided at its first Fetch "
         "(rule fetch_view_at_response)",
         (9,),
-        (Patch(Serving, "_serve", _serve_view_of_arrival),),
+        (Patch(FetchResponder, "_serve", _serve_view_of_arrival),),
     ),
-    Bug(
+    Mutant(
         "voters-not-rolled-back",
         "a voter set stays in force although the record that brought it was cut",
         (17,),
         (Patch(LogState, "truncate", _keep_voters),),
     ),
-    Bug(
+    Mutant(
         "epoch-of-snapshot-forgotten",
         "a log that restarts at a snapshot does not know the epoch of what lies below it",
         (8,),
         (Patch(LogState, "restart_at", _forget_epoch),),
     ),
-    Bug(
+    Mutant(
         "read-without-quorum",
         "a leader answers current reads without hearing from a majority",
         (4,),
-        (Patch(Reads, "_answer_confirmed", _answer_at_once),),
+        (Patch(ReadIndex, "_answer_confirmed", _answer_at_once),),
     ),
-    Bug(
+    Mutant(
         "one-epoch-a-fetch",
         "of the epochs that begin in one fetch a follower notes the last one only",
         (1,),
-        (Patch(Following, "_append", _note_last_epoch),),
+        (Patch(FollowerReplication, "_append", _note_last_epoch),),
     ),
-    Bug(
+    Mutant(
         "version-not-rolled-back",
         "kraft.version stays 1 although the upgrade was cut",
         (7,),
         (Patch(LogState, "truncate", _keep_version),),
         world={"kraft_version": 0, "voters": 3, "upgrade_every_ms": 2000},
     ),
-    Bug(
+    Mutant(
         "read-round-used-twice",
         "a read joins a confirmation round that was sent before it began (rule linearizable_reads)",
         (1,),
-        (Patch(Reads, "begin", _share_round),),
+        (Patch(ReadIndex, "begin", _share_round),),
     ),
 )

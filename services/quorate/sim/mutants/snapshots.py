@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.replication.log_state import VALID, LogState, NeedsSnapshot
 from quorate.server.snapshots.snapshotter import Snapshotter
 from quorate.sim.engine.disk import SimulatedDisk
-from quorate.sim.mutants.mutant import Bug, Patch
+from quorate.sim.mutants.mutant import Mutant, Patch
 from quorate.storage.log.metadata_log import MetadataLog
 from quorate.storage.snapshots.snapshot_store import SnapshotStore
 from quorate.storage.snapshots.writer import SnapshotWriter
@@ -93,37 +93,37 @@ def _restart_without_voters(
 
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "snapshot-published-unflushed",
         "a snapshot has its name before its bytes are on the disk",
         (3,),
         (Patch(SnapshotWriter, "freeze", _freeze_unflushed),),
     ),
-    Bug(
+    Mutant(
         "fetched-snapshot-unflushed",
         "a log restarts at a fetched snapshot whose bytes are not on the disk",
         (5,),
         (Patch(SnapshotStore, "install", _install_unflushed),),
     ),
-    Bug(
+    Mutant(
         "snapshot-with-later-voters",
         "a snapshot holds the latest voters instead of those in force at its end",
         (13,),
         (Patch(MetadataLog, "voters_below", _latest_voters),),
     ),
-    Bug(
+    Mutant(
         "cleaning-in-silence",
         "the core does not hear of what was cleaned away",
         (8,),
         (Patch(Snapshotter, "clean", _clean_in_silence),),
     ),
-    Bug(
+    Mutant(
         "serves-below-log-start",
         "a replica that is behind the log start is served as if its records were there",
         (8, 9),
         (Patch(LogState, "validate", _serve_all),),
     ),
-    Bug(
+    Mutant(
         "install-keeps-voters",
         "a log that restarts at a snapshot keeps the voters of before",
         (8,),

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.election.campaign import Elections
-from quorate.raft.election.epoch_announcements import Announcements
-from quorate.raft.election.epoch_guard import Believing
-from quorate.raft.election.leader_updates import Learning
-from quorate.raft.election.vote_handler import Voting
+from quorate.raft.election.campaign import Campaign
+from quorate.raft.election.epoch_announcements import EpochAnnouncements
+from quorate.raft.election.epoch_guard import EpochGuard
+from quorate.raft.election.leader_updates import LeaderUpdates
+from quorate.raft.election.vote_handler import VoteHandler
 from quorate.raft.messages import ElectionState, VoteRefusal
 from quorate.raft.replica import Replica
 from quorate.raft.roles import Follower, Prospective, Unattached
-from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch, always
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Mutant, Patch, constant
 from quorate.storage.log_store import LogStore
 
 if TYPE_CHECKING:
     from quorate.raft.api import SaveElection
-    from quorate.raft.election.vote_handler import WhyNot
+    from quorate.raft.election.vote_handler import RejectionReason
     from quorate.raft.messages import LeaderInfo, VoteRequest
     from quorate.records.ids import OffsetAndEpoch
 
@@ -36,7 +36,7 @@ def _save_no_leadership(self: LogStore, effect: SaveElection) -> None:
         _save_election(self, effect)
 
 
-def _grant_again(self: Voting, request: VoteRequest) -> WhyNot | None:
+def _grant_again(self: VoteHandler, request: VoteRequest) -> RejectionReason | None:
     del request
     is_free = isinstance(self.r.role, Unattached | Prospective)
     return None if is_free else (VoteRefusal.ALREADY_VOTED, "busy")
@@ -46,27 +46,27 @@ def _only_members_campaign(self: Replica) -> bool:
     return self.is_voter and not (self.abstains or self.log.is_healing or self.is_stopping)
 
 
-_reason_to_refuse_pre_vote = Voting._reason_to_refuse_pre_vote
+_reason_to_refuse_pre_vote = VoteHandler._reason_to_refuse_pre_vote
 
 
-def _grant_to_rivals(self: Voting, request: VoteRequest) -> WhyNot | None:
+def _grant_to_rivals(self: VoteHandler, request: VoteRequest) -> RejectionReason | None:
     is_asking = isinstance(self.r.role, Prospective)
     return None if is_asking else _reason_to_refuse_pre_vote(self, request)
 
 
-_leader_is_lost = Elections._leader_is_lost
+_leader_is_lost = Campaign._on_fetch_timeout
 
 
-def _wait_and_claim_to_hear(self: Elections, role: Follower) -> None:
+def _wait_and_claim_to_hear(self: Campaign, role: Follower) -> None:
     _leader_is_lost(self, role)
     if isinstance(self.r.role, Follower):
         self.r.role.has_fetched = role.has_fetched
 
 
-_is_meant_for_us = Voting._is_meant_for_us
+_is_meant_for_us = VoteHandler._is_meant_for_us
 
 
-def _only_members_vote(self: Voting, request: VoteRequest) -> bool:
+def _only_members_vote(self: VoteHandler, request: VoteRequest) -> bool:
     knows_both = self.r.is_voter and request.replica in self.r.voters
     return knows_both and _is_meant_for_us(self, request)
 
@@ -76,7 +76,7 @@ def _campaign_while_stopping(self: Replica) -> bool:
 
 
 def _campaign_while_healing(self: Replica) -> bool:
-    is_member = any(self.key in voters for voters in self.ends.possible_voter_sets())
+    is_member = any(self.key in voters for voters in self.commit_state.possible_voter_sets())
     return is_member and not (self.abstains or self.is_stopping)
 
 
@@ -84,10 +84,10 @@ def _bar_of_what_is_left(self: Replica) -> OffsetAndEpoch:
     return self.log.end
 
 
-_learn = Learning.learn
+_learn = LeaderUpdates.apply
 
 
-def _follow_the_past(self: Learning, info: LeaderInfo, why: str) -> None:
+def _follow_the_past(self: LeaderUpdates, info: LeaderInfo, why: str) -> None:
     r = self.r
     if info.epoch < r.epoch and info.leader_id not in (None, r.node_id):
         r.election = ElectionState(info.epoch)
@@ -95,29 +95,29 @@ def _follow_the_past(self: Learning, info: LeaderInfo, why: str) -> None:
 
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "vote-not-persisted",
         "a vote is granted without being saved",
         (1, 2),
         (Patch(LogStore, "save_election", _save_no_votes),),
     ),
-    Bug(
+    Mutant(
         "leadership-not-persisted",
         "a leader does not save that it leads, so it restarts as a candidate of the same epoch",
         (15, 21),
         (Patch(LogStore, "save_election", _save_no_leadership),),
     ),
-    Bug(
+    Mutant(
         "up-to-date-check-dropped",
         "a vote is granted to any log",
         (8,),
-        (Patch(Voting, "is_up_to_date", always(answer=True)),),
+        (Patch(VoteHandler, "is_up_to_date", constant(answer=True)),),
     ),
-    Bug(
+    Mutant(
         "vote-twice-per-epoch",
         "a second candidate of an epoch gets a vote, too",
         (1,),
-        (Patch(Voting, "_reason_to_refuse_vote", _grant_again),),
+        (Patch(VoteHandler, "_reason_to_refuse_vote", _grant_again),),
         world={
             **SHORT_TIMEOUTS,
             "voters": 3,
@@ -130,74 +130,74 @@ BUGS: Final = (
             "hand_over_every_ms": 2300,
         },
     ),
-    Bug(
+    Mutant(
         "pre-vote-ignored",
         "a pre-vote is granted although the leader is heard",
         (2,),
-        (Patch(Voting, "_reason_to_refuse_pre_vote", always(answer=None)),),
+        (Patch(VoteHandler, "_reason_to_refuse_pre_vote", constant(answer=None)),),
     ),
-    Bug(
+    Mutant(
         "rivals-split-votes",
         "two that ask for pre-votes at one moment grant each other's",
         (2,),
-        (Patch(Voting, "_reason_to_refuse_pre_vote", _grant_to_rivals),),
+        (Patch(VoteHandler, "_reason_to_refuse_pre_vote", _grant_to_rivals),),
     ),
-    Bug(
+    Mutant(
         "unready-voter-blocks",
         "a voter that leaves an election to others claims to hear the leader meanwhile "
         "(rule unready_voter_waits)",
         (1,),
-        (Patch(Elections, "_leader_is_lost", _wait_and_claim_to_hear),),
+        (Patch(Campaign, "_on_fetch_timeout", _wait_and_claim_to_hear),),
     ),
-    Bug(
+    Mutant(
         "removed-voter-gives-up",
         "a voter whose removal is in its log, but not known committed, does not campaign "
         "(rule removed_voter_may_campaign)",
         (24,),
         (Patch(Replica, "may_campaign", property(_only_members_campaign)),),
     ),
-    Bug(
+    Mutant(
         "only-members-vote",
         "a replica that does not find itself and the nominee in its own set refuses "
         "(rule vote_by_voter_key)",
         (15,),
-        (Patch(Voting, "_is_meant_for_us", _only_members_vote),),
+        (Patch(VoteHandler, "_is_meant_for_us", _only_members_vote),),
     ),
-    Bug(
+    Mutant(
         "healing-voter-forgets",
         "a damaged voter campaigns and votes by what its log has left (rule damaged_voter_heals)",
         (5,),
         (
             Patch(Replica, "may_campaign", property(_campaign_while_healing)),
-            Patch(Replica, "vote_bar", property(_bar_of_what_is_left)),
+            Patch(Replica, "min_candidate_log_end", property(_bar_of_what_is_left)),
         ),
     ),
-    Bug(
+    Mutant(
         "stopping-voter-campaigns",
         "a leader that was asked to stop, and has no successor yet, asks for votes again "
         "(rule stopping_replica)",
         (16,),
         (Patch(Replica, "may_campaign", property(_campaign_while_stopping)),),
     ),
-    Bug(
+    Mutant(
         "another-cluster-teaches",
         "what a controller of another cluster answers is believed (rule no_state_from_rejections)",
         (1, 4),
-        (Patch(Believing, "teaches_nothing", always(answer=False)),),
+        (Patch(EpochGuard, "is_top_level_error", constant(answer=False)),),
     ),
-    Bug(
+    Mutant(
         "any-epoch-is-believed",
         "an epoch that no election came to is believed (rule input_bounds)",
         (4, 7),
-        (Patch(Believing, "admit", always(answer=True)),),
+        (Patch(EpochGuard, "accepts", constant(answer=True)),),
     ),
-    Bug(
+    Mutant(
         "stale-leader-keeps-committing",
         "voters go back to a leader of an older epoch, which goes on committing",
         (1,),
         (
-            Patch(Announcements, "_reason_to_refuse", always(answer=None)),
-            Patch(Learning, "learn", _follow_the_past),
+            Patch(EpochAnnouncements, "_reason_to_refuse", constant(answer=None)),
+            Patch(LeaderUpdates, "apply", _follow_the_past),
         ),
     ),
 )

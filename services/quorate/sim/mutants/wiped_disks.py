@@ -5,34 +5,38 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Bug, Patch
+from quorate.sim.mutants.mutant import SHORT_TIMEOUTS, Mutant, Patch
 from quorate.storage.recovery.recovery import _Recovery
 
 if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
-    from quorate.storage.recovery.directory_contents import Found
-    from quorate.storage.recovery.log_decision import Verdict
+    from quorate.storage.recovery.directory_contents import DirectoryContents
+    from quorate.storage.recovery.log_decision import LogDecision
 
 _state = _Recovery._state
 
 
-def _abstain_while_empty(self: _Recovery, found: Found, verdict: Verdict) -> RecoveredState:
-    state = _state(self, found, verdict)
+def _abstain_while_empty(
+    self: _Recovery, directory_contents: DirectoryContents, log_decision: LogDecision
+) -> RecoveredState:
+    state = _state(self, directory_contents, log_decision)
     return replace(state, abstains=False) if state.end.offset else state
 
 
-def _never_abstain(self: _Recovery, found: Found, verdict: Verdict) -> RecoveredState:
-    return replace(_state(self, found, verdict), abstains=False)
+def _never_abstain(
+    self: _Recovery, directory_contents: DirectoryContents, log_decision: LogDecision
+) -> RecoveredState:
+    return replace(_state(self, directory_contents, log_decision), abstains=False)
 
 
 BUGS: Final = (
-    Bug(
+    Mutant(
         "wiped-voter-votes",
         "an empty directory at kraft.version 0 votes, marked or not (rule empty_log_abstains)",
         (1795707000036,),
         (Patch(_Recovery, "_state", _never_abstain),),
     ),
-    Bug(
+    Mutant(
         "wiped-voter-votes-with-any-record",
         "a wiped voter that has fetched a batch votes after its next start "
         "(rule empty_log_abstains)",

@@ -25,15 +25,15 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
 from quorate.sim.engine.application import caller_of
 from quorate.sim.engine.node_config import CLUSTER_ID
-from quorate.sim.randomness import Draws
-from quorate.sim.workload.random_requests import DrawnRequests
+from quorate.sim.randomness import RandomSource
+from quorate.sim.workload.random_requests import RandomRequests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.api.handlers import ControllerApiError
     from quorate.controller.request_types import WriteReply, WriteRequest
-    from quorate.sim.cluster import World
+    from quorate.sim.cluster import Cluster
     from quorate.sim.engine.node import SimulatedNode
 
 BROKER: Final = "User:broker"
@@ -60,54 +60,54 @@ class SimulatedBroker:
         self.epoch, self.is_leaving = None, False
 
 
-class Fleet:
+class BrokerFleet:
     """All brokers of one cluster, and the client that creates topics on them."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
         self.brokers = [
-            SimulatedBroker(1 + number) for number in range(world.options.fleet.brokers)
+            SimulatedBroker(1 + number) for number in range(cluster.options.fleet.brokers)
         ]
         self.is_over = False
-        self._draws = Draws(world.seed, "fleet")
-        self._drawn = DrawnRequests(self._draws)
-        self._topics = [f"t{n}" for n in range(world.options.fleet.topics)]
+        self._random_source = RandomSource(cluster.seed, "fleet")
+        self._drawn = RandomRequests(self._random_source)
+        self._topics = [f"t{n}" for n in range(cluster.options.fleet.topics)]
 
     def begin(self) -> None:
-        options = self.world.options
+        options = self.cluster.options
         if not self.brokers:
             return
         for broker in self.brokers:
             self._beat_later(broker)
         self._repeat(options.fleet.silence_every_ms, self.fall_silent)
         self._repeat(options.fleet.topics_every_ms, self.change_topics)
-        self._repeat(options.fleet.oddities_every_ms, self.ask_oddly)
+        self._repeat(options.fleet.oddities_every_ms, self.send_edge_case_requests)
 
     def end(self) -> None:
         """Let some brokers stay silent permanently, and all others send heartbeats from now on."""
         self.is_over = True
         if self.brokers:
-            share = self._draws.random.random()
+            share = self._random_source.random.random()
             for broker in self.brokers:
-                broker.is_silent = self._draws.chance(share)
+                broker.is_silent = self._random_source.chance(share)
             gone = [broker.broker_id for broker in self.brokers if broker.is_silent]
-            self.world.remark(f"brokers {gone} are heard no more")
+            self.cluster.log(f"brokers {gone} are heard no more")
 
     # --- what they do -----------------------------------------------------------------------------
 
     def fall_silent(self) -> None:
         """Let some brokers fall silent at the same time, for up to three session timeouts."""
-        share = self._draws.one((0.1, 0.5, 1.0))
-        going = [broker for broker in self.brokers if self._draws.chance(share)]
-        self.world.remark(f"brokers {[broker.broker_id for broker in going]} fall silent")
-        session_us = self.world.options.timeouts.session_timeout_ms * 1000
+        share = self._random_source.choice((0.1, 0.5, 1.0))
+        going = [broker for broker in self.brokers if self._random_source.chance(share)]
+        self.cluster.log(f"brokers {[broker.broker_id for broker in going]} fall silent")
+        session_us = self.cluster.options.timeouts.session_timeout_ms * 1000
         for broker in going:
             broker.is_silent = True
-            kind = self._draws.one(("pause", "restart", "leave"))
+            kind = self._random_source.choice(("pause", "restart", "leave"))
             if kind == "leave":
                 broker.is_silent, broker.is_leaving = False, True
-            delay_us = int(self._draws.random.random() * 3 * session_us)
-            self.world.schedule(delay_us, partial(self._return, broker))
+            delay_us = int(self._random_source.random.random() * 3 * session_us)
+            self.cluster.schedule(delay_us, partial(self._return, broker))
             if kind == "restart":
                 broker.restart()
 
@@ -120,21 +120,21 @@ class Fleet:
         node = self._somebody()
         if node is None or not self._topics:
             return
-        name = self._draws.one(self._topics)
+        name = self._random_source.choice(self._topics)
         request: WriteRequest
-        if name in node.application.controller.image.topics.ids and self._draws.chance(0.3):
+        if name in node.application.controller.image.topics.ids and self._random_source.chance(0.3):
             request = DeleteTopics((name,))
         else:
-            size = self.world.options.fleet.partitions
+            size = self.cluster.options.fleet.partitions
             topic = NewTopic(
                 name,
-                partitions=self._draws.between(1, size),
-                replication_factor=self._draws.between(1, min(3, len(self.brokers))),
+                partitions=self._random_source.between(1, size),
+                replication_factor=self._random_source.between(1, min(3, len(self.brokers))),
             )
             request = CreateTopics((topic,))
         node.application.ask(request, ADMIN, _forget)
 
-    def ask_oddly(self) -> None:
+    def send_edge_case_requests(self) -> None:
         """Send requests that conflict with others, are late or invalid."""
         node = self._somebody()
         if node is not None:
@@ -144,14 +144,14 @@ class Fleet:
     # --- heartbeats -------------------------------------------------------------------------------
 
     def _beat_later(self, broker: SimulatedBroker) -> None:
-        beat_us = self.world.options.timeouts.session_timeout_ms * 1000 // BEATS
-        delay_us = int(beat_us * (0.8 + 0.4 * self._draws.random.random()))
+        beat_us = self.cluster.options.timeouts.session_timeout_ms * 1000 // BEATS
+        delay_us = int(beat_us * (0.8 + 0.4 * self._random_source.random.random()))
 
         def beat() -> None:
             self._beat(broker)
             self._beat_later(broker)
 
-        self.world.schedule(delay_us, beat)
+        self.cluster.schedule(delay_us, beat)
 
     def _beat(self, broker: SimulatedBroker) -> None:
         if broker.is_silent or broker.is_asking:
@@ -168,7 +168,7 @@ class Fleet:
 
         broker.is_asking = True
         request = _registration(broker) if epoch is None else self._heartbeat(broker, epoch)
-        caller = caller_of(BROKER, broker.broker_id, self.world.options)
+        caller = caller_of(BROKER, broker.broker_id, self.cluster.options)
         node.application.ask(request, caller, told)
 
     def _told(
@@ -189,7 +189,7 @@ class Fleet:
         return BrokerHeartbeat(
             broker_id=broker.broker_id,
             broker_epoch=epoch,
-            current_metadata_offset=Offset(max(0, self.world.oracle.end - 1)),
+            current_metadata_offset=Offset(max(0, self.cluster.oracle.end - 1)),
             want_fence=False,
             want_shut_down=broker.is_leaving and not self.is_over,
         )
@@ -198,11 +198,13 @@ class Fleet:
 
     def _somebody(self) -> SimulatedNode | None:
         """A node that believes it leads; in one of twenty cases any running node."""
-        running = self.world.running()
+        running = self.cluster.running()
         if not running:
             return None
         leaders = [n for n in running if n.progress is not None and n.progress.is_leader]
-        return self._draws.one(leaders if leaders and self._draws.chance(0.95) else running)
+        return self._random_source.choice(
+            leaders if leaders and self._random_source.chance(0.95) else running
+        )
 
     def _repeat(self, every_ms: int, action: Callable[[], None]) -> None:
         if not every_ms:
@@ -213,7 +215,7 @@ class Fleet:
                 action()
                 self._repeat(every_ms, action)
 
-        self.world.schedule(int(self._draws.random.random() * 2000 * every_ms), again)
+        self.cluster.schedule(int(self._random_source.random.random() * 2000 * every_ms), again)
 
 
 def _registration(broker: SimulatedBroker) -> RegisterBroker:

@@ -38,7 +38,7 @@ EVERYBODY: Final = ConfigResource(ResourceType.BROKER, "")
 
 
 @dataclass(slots=True)
-class Machine:
+class KvModel:
     """The configs by name; `applied` is the end of the offsets that the state reflects."""
 
     applied: int = 0
@@ -51,20 +51,20 @@ class Machine:
             assert config.value is not None, "nobody removes any"
             self.content[config.name] = config.value
 
-    def copy(self) -> Machine:
-        return Machine(self.applied, dict(self.content))
+    def copy(self) -> KvModel:
+        return KvModel(self.applied, dict(self.content))
 
     def __str__(self) -> str:
         newest = max((int(value.partition(":")[0]) for value in self.content.values()), default=-1)
         return f"{len(self.content)} keys, operation {newest} is the newest"
 
     @classmethod
-    def of(cls, image: MetadataImage) -> Machine:
+    def of(cls, image: MetadataImage) -> KvModel:
         """The state in a controller's image."""
         return cls(image.position.end_offset, _ours(image.configs.of(ALL_BROKERS).items()))
 
     @classmethod
-    def told(cls, reply: ReadReply) -> Machine:
+    def told(cls, reply: ReadReply) -> KvModel:
         """The state in a read reply."""
         assert isinstance(reply, DescribeConfigsReply), "nothing else is asked for"
         (described,) = reply.resources
@@ -72,7 +72,7 @@ class Machine:
         return cls(reply.offset, _ours(entries))
 
     @classmethod
-    def load(cls, applied: int, records: Iterable[bytes]) -> Machine:
+    def load(cls, applied: int, records: Iterable[bytes]) -> KvModel:
         """The state in the records of a snapshot."""
         machine = cls(applied)
         for value in records:

@@ -30,7 +30,7 @@ from quorate.sim.engine.node_config import CLUSTER_ID
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
     from quorate.controller.request_types import WriteRequest
-    from quorate.sim.randomness import Draws
+    from quorate.sim.randomness import RandomSource
 
 _TOPICS: Final = ("a", "b.c", "b_c", "d", "__consumer_offsets")
 _BROKERS: Final = 5
@@ -51,15 +51,15 @@ _KINDS: Final = (
 )
 
 
-class DrawnRequests:
+class RandomRequests:
     """Random requests of one random stream, each based on the metadata that its caller has."""
 
-    def __init__(self, draws: Draws) -> None:
-        self._draws = draws
+    def __init__(self, random_source: RandomSource) -> None:
+        self._random_source = random_source
 
     def one(self, image: MetadataImage) -> WriteRequest:
         """The next random request."""
-        match self._draws.weighted(_KINDS):
+        match self._random_source.weighted(_KINDS):
             case "heartbeat" if image.brokers.by_id:
                 return self._heartbeat(image)
             case "alteration":
@@ -67,15 +67,15 @@ class DrawnRequests:
             case "creation":
                 return self._creation()
             case "deletion":
-                return DeleteTopics((self._draws.one(_TOPICS),))
+                return DeleteTopics((self._random_source.choice(_TOPICS),))
             case "removal":
-                return UnregisterBroker(self._draws.between(1, _BROKERS))
+                return UnregisterBroker(self._random_source.between(1, _BROKERS))
         return self._registration()
 
     def _heartbeat(self, image: MetadataImage) -> BrokerHeartbeat:
         """A heartbeat of a broker that may lag, have another epoch, or be about to shut down."""
-        draws = self._draws
-        broker_id = self._draws.one(sorted(image.brokers.by_id))
+        draws = self._random_source
+        broker_id = self._random_source.choice(sorted(image.brokers.by_id))
         epoch = image.brokers.by_id[broker_id].registration.broker_epoch
         end = image.position.end_offset
         return BrokerHeartbeat(
@@ -88,28 +88,33 @@ class DrawnRequests:
 
     def _registration(self) -> RegisterBroker:
         """A registration of a broker that may be registered, by the same or another process."""
-        broker_id, process = self._draws.between(1, _BROKERS), self._draws.between(1, 3)
+        broker_id, process = (
+            self._random_source.between(1, _BROKERS),
+            self._random_source.between(1, 3),
+        )
         return RegisterBroker(
             broker_id=broker_id,
             incarnation_id=bytes((1, broker_id, process)).rjust(16, b"\x10"),
             cluster_id=CLUSTER_ID,
             listeners=(Listener("PLAINTEXT", f"broker-{broker_id}", 9000 + process),),
             features=SUPPORTED_FEATURES,
-            rack=self._draws.one((None, "r1", "r2")),
+            rack=self._random_source.choice((None, "r1", "r2")),
             log_dirs=(bytes((2, broker_id)).rjust(16, b"\x10"),),
         )
 
     def _creation(self) -> CreateTopics:
-        draws = self._draws
+        draws = self._random_source
         return CreateTopics(
             tuple(
                 NewTopic(
-                    self._draws.one(_TOPICS),
-                    partitions=self._draws.one(_PARTITIONS),
+                    self._random_source.choice(_TOPICS),
+                    partitions=self._random_source.choice(_PARTITIONS),
                     replication_factor=draws.between(1, 3),
-                    configs=self._draws.one(((), (("retention.ms", "5"),), (("what", "5"),))),
+                    configs=self._random_source.choice(
+                        ((), (("retention.ms", "5"),), (("what", "5"),))
+                    ),
                 )
-                for _ in range(self._draws.one((1, 1, 2, 3)))
+                for _ in range(self._random_source.choice((1, 1, 2, 3)))
             ),
             validate_only=draws.chance(0.1),
         )
@@ -118,17 +123,19 @@ class DrawnRequests:
         return IncrementalAlterConfigs(
             tuple(
                 ConfigAlteration(self._resource(), (self._change(),))
-                for _ in range(self._draws.one((1, 1, 1, 3)))
+                for _ in range(self._random_source.choice((1, 1, 1, 3)))
             ),
-            validate_only=self._draws.chance(0.05),
+            validate_only=self._random_source.chance(0.05),
         )
 
     def _resource(self) -> ConfigResource:
-        if self._draws.chance(0.5):
-            return ConfigResource(ResourceType.TOPIC, self._draws.one(_TOPICS))
-        return ConfigResource(ResourceType.BROKER, self._draws.one(("", "1")))
+        if self._random_source.chance(0.5):
+            return ConfigResource(ResourceType.TOPIC, self._random_source.choice(_TOPICS))
+        return ConfigResource(ResourceType.BROKER, self._random_source.choice(("", "1")))
 
     def _change(self) -> ConfigChange:
         """A config change; often without effect, sometimes invalid."""
-        name, values = self._draws.one(_SETTINGS)
-        return ConfigChange(name, self._draws.one(_OPERATIONS), self._draws.one(values))
+        name, values = self._random_source.choice(_SETTINGS)
+        return ConfigChange(
+            name, self._random_source.choice(_OPERATIONS), self._random_source.choice(values)
+        )

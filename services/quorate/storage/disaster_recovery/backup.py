@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.storage import layout
 from quorate.storage.disaster_recovery.backup_file import BackupPart, Manifest
-from quorate.storage.disaster_recovery.recovery_plan import refuse_unfinished
+from quorate.storage.disaster_recovery.recovery_plan import check_no_unfinished_recovery
 from quorate.storage.errors import DamagedSnapshotError, StorageError
 from quorate.storage.flushed_end import FlushedEndFile
 from quorate.storage.log.batch_scanner import scan_batches
@@ -21,7 +21,7 @@ from quorate.storage.log.segment import Segment
 from quorate.storage.meta_properties import MetaProperties, read_meta
 from quorate.storage.quorum_state import read_quorum_state
 from quorate.storage.recovery.log_decision import EMPTY
-from quorate.storage.recovery.log_scan import ScannedLog, Witnesses, scan_log
+from quorate.storage.recovery.log_scan import KnownEpochs, ScannedLog, scan_log
 from quorate.storage.snapshots.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _TRIES: Final = 10
 _NEWEST_EPOCH: Final = Epoch(2**31 - 1)
 
 
-class ChangingError(Exception):
+class DirectoryChangedError(Exception):
     """The directory changed between two reads, or is damaged: another attempt shows which."""
 
 
@@ -77,7 +77,7 @@ def open_source(fs: FileSystem, directory: str, *, below: Offset | None = None) 
 
     Raises StorageError if the directory cannot be backed up: damaged, unformatted, empty.
     """
-    refuse_unfinished(fs, directory)
+    check_no_unfinished_recovery(fs, directory)
     meta_path = f"{directory}/{layout.META_PROPERTIES}"
     meta = read_meta(fs, meta_path)
     if meta is None:
@@ -86,7 +86,7 @@ def open_source(fs: FileSystem, directory: str, *, below: Offset | None = None) 
     for _ in range(_TRIES):
         try:
             return _open(fs, directory, meta, below)
-        except (ChangingError, FileNotFoundError) as error:
+        except (DirectoryChangedError, FileNotFoundError) as error:
             said = str(error)
     raise StorageError(
         f"{directory} is damaged: {said}. A controller that is started on it heals or says what to"
@@ -125,7 +125,7 @@ def _open(
             name = layout.checkpoint_name(snapshot)
             source.add_whole(fs, f"{log_dir}/{name}", f"{layout.LOG_DIR}/{name}")
         election = read_quorum_state(fs, f"{log_dir}/{layout.QUORUM_STATE}")
-        log = scan_log(segments, Witnesses(_base_epoch(segments, snapshot), _NEWEST_EPOCH))
+        log = scan_log(segments, KnownEpochs(_base_epoch(segments, snapshot), _NEWEST_EPOCH))
         source.end = _end(log, snapshot, flushed=flushed, below=below)
         source.epoch = max(election.epoch if election else Epoch(0), source.end.epoch)
         source.parts += _log_parts(log, snapshot.offset if snapshot else Offset(0), source.end)
@@ -162,11 +162,13 @@ def _end(
 ) -> OffsetAndEpoch:
     """Return the end of the backup.
 
-    Raises ChangingError for a gap, or for an end below the flushed end.
+    Raises DirectoryChangedError for a gap, or for an end below the flushed end.
     """
     start = snapshot.offset if snapshot else Offset(0)
     if log.segments and log.first > start:
-        raise ChangingError(f"the log begins at {log.first}, behind the snapshot's end {start}")
+        raise DirectoryChangedError(
+            f"the log begins at {log.first}, behind the snapshot's end {start}"
+        )
     end = max(log.end, snapshot) if snapshot is not None else log.end
     if end.offset == 0:
         raise StorageError("the log is empty: there is nothing to back up yet")
@@ -180,7 +182,7 @@ def _end(
     wanted = max(flushed.offset if flushed else 0, below or 0)
     if end.offset < wanted:
         why = f" ({log.problem.reason})" if log.problem is not None else ""
-        raise ChangingError(f"the log ends at {end}, and {wanted} was flushed{why}")
+        raise DirectoryChangedError(f"the log ends at {end}, and {wanted} was flushed{why}")
     return end
 
 

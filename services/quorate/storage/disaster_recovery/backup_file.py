@@ -22,7 +22,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
-from quorate.records.value_types import named_value, value
+from quorate.records.value_types import keyword_value_type, value_type
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.meta_properties import MetaProperties
@@ -43,7 +43,7 @@ _NAME: Final = re.compile(
 )
 
 
-@named_value
+@keyword_value_type
 class Manifest:
     """The description of a backup. `epoch` is the highest known, `end` that of the log.
 
@@ -59,7 +59,7 @@ class Manifest:
     is_committed: bool
 
 
-@value
+@value_type
 class BackupPart:
     """Bytes of an open file, and their name in the backup."""
 
@@ -131,7 +131,7 @@ class _HashingReader:
 # --- reading --------------------------------------------------------------------------------------
 
 
-@value
+@value_type
 class CheckedBackup:
     """A verified backup: its manifest, the digest of the whole file, the names of its files."""
 

@@ -12,15 +12,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import AppendToLog, ControlBatch, SaveElection
-from quorate.raft.election.epoch_guard import EPOCH_BELIEVED_MAX
+from quorate.raft.election.epoch_guard import EPOCH_ACCEPTED_MAX
 from quorate.raft.messages import ElectionState
 from quorate.raft.replication.batch_validation import EPOCHS_SKIPPED
 from quorate.raft.replication.log_state import NO_VOTERS
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage import layout
-from quorate.storage.disaster_recovery.recovery_plan import Witness, end_plan
+from quorate.storage.disaster_recovery.recovery_plan import ConsultedLog, complete_plan
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import remove_durably
 from quorate.storage.flushed_end import FlushedEndFile
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.records.voters import Endpoint, VoterSet
-    from quorate.storage.disaster_recovery.recovery_plan import RescuePlan
+    from quorate.storage.disaster_recovery.recovery_plan import RecoveryPlan
     from quorate.storage.file_system import FileSystem
     from quorate.storage.meta_properties import MetaProperties
 
 _KRAFT_VERSION: Final = 1
 
 
-@value
-class Survivor:
+@value_type
+class SurvivingDirectory:
     """A surviving directory, as recovery examined it."""
 
     directory: str
@@ -59,7 +59,7 @@ class Survivor:
     @property
     def highest_end(self) -> OffsetAndEpoch:
         """The furthest end that this log is known to have had; records above `end` are lost."""
-        return max(self.end, self.examined.verdict.remembered_end or self.end)
+        return max(self.end, self.examined.log_decision.remembered_end or self.end)
 
     @property
     def epoch(self) -> Epoch:
@@ -86,9 +86,9 @@ class Survivor:
         return () if voter is None else voter.endpoints
 
     @property
-    def witness(self) -> Witness:
+    def witness(self) -> ConsultedLog:
         meta = self.meta
-        return Witness(
+        return ConsultedLog(
             source=self.directory,
             key=ReplicaKey(meta.node_id, meta.directory_id),
             epoch=self.epoch,
@@ -97,7 +97,7 @@ class Survivor:
         )
 
 
-def survey(fs: FileSystem, directory: str, config: StorageConfig) -> Survivor:
+def inspect_directory(fs: FileSystem, directory: str, config: StorageConfig) -> SurvivingDirectory:
     """Examine a directory without changing it. Raises StorageError if it cannot be examined."""
     examined = examine(fs, directory, config)
     if examined.state.end.offset == 0:
@@ -105,10 +105,10 @@ def survey(fs: FileSystem, directory: str, config: StorageConfig) -> Survivor:
             f"{directory}: its log is empty, so there is nothing to recover: leave it out, or"
             " format a new quorum"
         )
-    return Survivor(directory, examined)
+    return SurvivingDirectory(directory, examined)
 
 
-def choose(survivors: Sequence[Survivor]) -> Survivor:
+def longest_log(survivors: Sequence[SurvivingDirectory]) -> SurvivingDirectory:
     """Return the longest log, compared as in Vote (last epoch, then end); the first of equals."""
     return max(survivors, key=lambda survivor: survivor.end)
 
@@ -116,13 +116,13 @@ def choose(survivors: Sequence[Survivor]) -> Survivor:
 def new_epoch(epochs: Sequence[Epoch]) -> Epoch:
     """Return the epoch of the new quorum. Raises StorageError if no epoch is left."""
     epoch = Epoch(max(epochs) + EPOCHS_SKIPPED)
-    if epoch > EPOCH_BELIEVED_MAX:
+    if epoch > EPOCH_ACCEPTED_MAX:
         raise StorageError(f"epoch {max(epochs)} leaves no room above it: its disk is damaged")
     return epoch
 
 
-def finish(
-    fs: FileSystem, directory: str, plan: RescuePlan, *, timestamp_ms: int
+def execute_plan(
+    fs: FileSystem, directory: str, plan: RecoveryPlan, *, timestamp_ms: int
 ) -> OffsetAndEpoch:
     """Carry out a durable plan, from its beginning or from the point of interruption.
 
@@ -151,11 +151,11 @@ def finish(
             f"{directory}: the log ends at {state.end} and does not hold what was just written:"
             " the disk is not to be trusted, begin again with a copy on another one"
         )
-    end_plan(fs, directory, plan)
+    complete_plan(fs, directory, plan)
     return state.end
 
 
-def _begin_epoch(fs: FileSystem, directory: str, plan: RescuePlan, timestamp_ms: int) -> None:
+def _begin_epoch(fs: FileSystem, directory: str, plan: RecoveryPlan, timestamp_ms: int) -> None:
     """Repair the log, and append the new voter set in the new epoch: flushed on return."""
     config = StorageConfig(node_id=plan.before.node_id)
     store, recovered = LogStore.open(fs, directory, config, is_rescue=True)
@@ -183,7 +183,7 @@ def _begin_epoch(fs: FileSystem, directory: str, plan: RescuePlan, timestamp_ms:
         store.close()
 
 
-def _change_identity(fs: FileSystem, directory: str, plan: RescuePlan) -> None:
+def _change_identity(fs: FileSystem, directory: str, plan: RecoveryPlan) -> None:
     """Give the disk a new identity; meta.properties last, durable on return.
 
     The flushed end is changed first: under the new id it proves that the new epoch is on the disk.

@@ -22,7 +22,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 _VERSION = 1
 
 
-class RescueKind(Enum):
+class RecoveryKind(Enum):
     """The command that created the quorum."""
 
     RECOVER = "recover"
     RESTORE = "restore"
 
 
-@named_value
-class Witness:
+@keyword_value_type
+class ConsultedLog:
     """A directory or backup that was consulted: the end of its log, and its highest end ever."""
 
     source: str
@@ -55,15 +55,15 @@ class Witness:
     highest_end: OffsetAndEpoch
 
 
-@named_value
-class RescuePlan:
+@keyword_value_type
+class RecoveryPlan:
     """A single-voter quorum that replaces a lost one.
 
     `before` and `after` are the directory's identities, `voters_before` the voter set in effect at
     `end`, which is the end of the log that is kept. `epoch` is the one in which the new set begins.
     """
 
-    kind: RescueKind
+    kind: RecoveryKind
     started_ms: int
     before: MetaProperties
     after: MetaProperties
@@ -71,7 +71,7 @@ class RescuePlan:
     epoch: Epoch
     endpoints: tuple[Endpoint, ...]
     voters_before: VoterSet
-    witnesses: tuple[Witness, ...]
+    witnesses: tuple[ConsultedLog, ...]
 
     @property
     def key(self) -> ReplicaKey:
@@ -88,7 +88,7 @@ class RescuePlan:
         return VoterSet((Voter(self.key, self.endpoints),), gone.decommissioned)
 
 
-def read_plan(fs: FileSystem, metadata_log_dir: str) -> RescuePlan | None:
+def read_plan(fs: FileSystem, metadata_log_dir: str) -> RecoveryPlan | None:
     """Read the plan of an interrupted recovery; None if there is none. Raises StorageError."""
     path = f"{metadata_log_dir}/{layout.RESCUE}"
     if not fs.exists(path):
@@ -102,12 +102,12 @@ def read_plan(fs: FileSystem, metadata_log_dir: str) -> RescuePlan | None:
         ) from error
 
 
-def write_plan(fs: FileSystem, metadata_log_dir: str, plan: RescuePlan) -> None:
+def write_plan(fs: FileSystem, metadata_log_dir: str, plan: RecoveryPlan) -> None:
     """Begin a recovery, durable on return."""
     write_atomically(fs, f"{metadata_log_dir}/{layout.RESCUE}", encode_plan(plan))
 
 
-def end_plan(fs: FileSystem, metadata_log_dir: str, plan: RescuePlan) -> str:
+def complete_plan(fs: FileSystem, metadata_log_dir: str, plan: RecoveryPlan) -> str:
     """End the recovery: rename its file to the record that stays; return that path."""
     path = f"{metadata_log_dir}/{layout.rescue_record_name(plan.epoch)}"
     fs.rename(f"{metadata_log_dir}/{layout.RESCUE}", path)
@@ -115,7 +115,7 @@ def end_plan(fs: FileSystem, metadata_log_dir: str, plan: RescuePlan) -> str:
     return path
 
 
-def refuse_unfinished(fs: FileSystem, metadata_log_dir: str) -> None:
+def check_no_unfinished_recovery(fs: FileSystem, metadata_log_dir: str) -> None:
     """Raise StorageError if a recovery is unfinished: the directory is partly changed."""
     plan = read_plan(fs, metadata_log_dir)
     if plan is not None:
@@ -129,7 +129,7 @@ def refuse_unfinished(fs: FileSystem, metadata_log_dir: str) -> None:
 # --- the file -------------------------------------------------------------------------------------
 
 
-def encode_plan(plan: RescuePlan) -> bytes:
+def encode_plan(plan: RecoveryPlan) -> bytes:
     """Encode the file: JSON, for operators who want to know later what was done."""
     started = datetime.fromtimestamp(plan.started_ms / 1000, UTC)
     fields: dict[str, Any] = {
@@ -166,14 +166,14 @@ def encode_plan(plan: RescuePlan) -> bytes:
     return json.dumps(fields, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
-def decode_plan(data: bytes) -> RescuePlan:
+def decode_plan(data: bytes) -> RecoveryPlan:
     """Decode the plan. Raises ValueError, KeyError or TypeError if it is malformed."""
     fields = json.loads(data)
     if fields["version"] != _VERSION:
         raise ValueError(f"version {fields['version']}, known is {_VERSION}")
     before, after = fields["before"], fields["after"]
-    return RescuePlan(
-        kind=RescueKind(fields["kind"]),
+    return RecoveryPlan(
+        kind=RecoveryKind(fields["kind"]),
         started_ms=int(fields["startedMs"]),
         before=MetaProperties(
             NodeId(int(before["nodeId"])),
@@ -193,7 +193,7 @@ def decode_plan(data: bytes) -> RescuePlan:
             tuple(_key(key) for key in before["decommissioned"]),
         ),
         witnesses=tuple(
-            Witness(
+            ConsultedLog(
                 source=str(witness["source"]),
                 key=_key(witness),
                 epoch=Epoch(int(witness["epoch"])),

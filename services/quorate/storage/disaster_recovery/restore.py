@@ -14,11 +14,11 @@ from quorate.raft.replication.log_state import NO_VOTERS
 from quorate.records.ids import OffsetAndEpoch, ReplicaKey
 from quorate.storage import layout
 from quorate.storage.disaster_recovery.backup_file import extract
-from quorate.storage.disaster_recovery.quorum_recovery import finish, new_epoch
+from quorate.storage.disaster_recovery.quorum_recovery import execute_plan, new_epoch
 from quorate.storage.disaster_recovery.recovery_plan import (
-    RescueKind,
-    RescuePlan,
-    Witness,
+    ConsultedLog,
+    RecoveryKind,
+    RecoveryPlan,
     read_plan,
     write_plan,
 )
@@ -40,7 +40,7 @@ _NOT_COUNTED: Final = (layout.LOCK, layout.RESCUE + layout.TEMPORARY_SUFFIX, "lo
 _KRAFT_VERSION: Final = 1
 
 
-def restoration(
+def make_restore_plan(
     manifest: Manifest,
     source: str,
     *,
@@ -50,11 +50,11 @@ def restoration(
     directory_id: DirectoryId,
     endpoints: tuple[Endpoint, ...],
     started_ms: int,
-) -> RescuePlan:
+) -> RecoveryPlan:
     """Create the plan: unpack under an unused id, then become the single voter of a new quorum."""
     taken_from = manifest.meta
-    return RescuePlan(
-        kind=RescueKind.RESTORE,
+    return RecoveryPlan(
+        kind=RecoveryKind.RESTORE,
         started_ms=started_ms,
         before=MetaProperties(node_id, taken_from.cluster_id, unpacked_as),
         after=MetaProperties(node_id, cluster_id, directory_id),
@@ -63,7 +63,7 @@ def restoration(
         endpoints=endpoints,
         voters_before=NO_VOTERS,
         witnesses=(
-            Witness(
+            ConsultedLog(
                 source=source,
                 key=ReplicaKey(taken_from.node_id, taken_from.directory_id),
                 epoch=manifest.epoch,
@@ -74,12 +74,12 @@ def restoration(
     )
 
 
-def refuse_unless_empty(fs: FileSystem, directory: str) -> None:
+def check_empty(fs: FileSystem, directory: str) -> None:
     """Raise StorageError if the directory holds anything but an interrupted restore."""
     if not fs.exists(directory):
         return
     plan = read_plan(fs, directory)
-    if plan is not None and plan.kind is RescueKind.RESTORE:
+    if plan is not None and plan.kind is RecoveryKind.RESTORE:
         return
     names = [name for name in fs.list_dir(directory) if name not in _NOT_COUNTED]
     if names:
@@ -90,10 +90,10 @@ def refuse_unless_empty(fs: FileSystem, directory: str) -> None:
 
 
 def restore(
-    fs: FileSystem, directory: str, plan: RescuePlan, backup: IO[bytes], *, timestamp_ms: int
+    fs: FileSystem, directory: str, plan: RecoveryPlan, backup: IO[bytes], *, timestamp_ms: int
 ) -> OffsetAndEpoch:
     """Restore a verified backup; return the new log end. Raises StorageError."""
-    refuse_unless_empty(fs, directory)
+    check_empty(fs, directory)
     log_dir = f"{directory}/{layout.LOG_DIR}"
     fs.make_dirs(directory)
     write_plan(fs, directory, plan)
@@ -121,4 +121,4 @@ def restore(
     if state.voters:
         plan = replace(plan, voters_before=state.voters[-1].voters)
         write_plan(fs, directory, plan)
-    return finish(fs, directory, plan, timestamp_ms=timestamp_ms)
+    return execute_plan(fs, directory, plan, timestamp_ms=timestamp_ms)

@@ -89,7 +89,7 @@ def bytes_of_batch(buffer: bytes, at: int) -> int:
     return min(max(HEADER_BYTES, _LENGTH_END + length), BATCH_BYTES_MAX)
 
 
-def salvage_batches(file: File, size_bytes: int, position: int) -> Iterator[FileBatch]:
+def resync_batches(file: File, size_bytes: int, position: int) -> Iterator[FileBatch]:
     """Yield all valid batches from `position` on, resynchronising after invalid bytes.
 
     This distinguishes damage in the middle from a torn tail if the flushed end is unknown: nothing

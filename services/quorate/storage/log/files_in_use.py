@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.messages import ElectionState
 from quorate.records.ids import Epoch
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import copy_durably, write_atomically
@@ -24,7 +24,7 @@ from quorate.storage.quorum_state import (
     decode_quorum_state,
     encode_quorum_state,
 )
-from quorate.storage.recovery.quarantine import SettingAside
+from quorate.storage.recovery.quarantine import Quarantine
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from quorate.storage.meta_properties import MetaProperties
 
 
-@value
+@value_type
 class LostFile:
     """A file that another program removed, or replaced by a file with other content."""
 
@@ -48,7 +48,7 @@ class LostFile:
         return f"{self.path} {'was replaced' if self.is_replaced else 'is gone'}"
 
 
-@value
+@value_type
 class PutBack:
     """The files that have their content again; `problem` is the reason why others have not.
 
@@ -146,7 +146,7 @@ class FilesInUse:
     def _put_all_back(self, lost: dict[str, LostFile], done: list[str]) -> None:
         fs, log = self._fs, self._log
         fs.make_dirs(log.directory)
-        aside = SettingAside(fs, log.directory)
+        aside = Quarantine(fs, log.directory)
         path = self._quorum_state
         if path in lost:
             if lost[path].is_replaced:

@@ -257,7 +257,7 @@ class MetadataLog:
             self._is_healing,
         )
 
-    def healed(self) -> None:
+    def finish_healing(self) -> None:
         """Clear the mark that requires the healing file; durable before that file is removed."""
         self._is_healing = False
         try:
@@ -308,11 +308,11 @@ class MetadataLog:
         state = self.state
         if not state.log_start <= to.offset <= state.end.offset:
             raise ValueError(f"cannot cut {state.log_start}..{state.end.offset} at {to.offset}")
-        index, position, last_crc = self.segments.place_of_cut(to.offset)
+        index, position, last_crc = self.segments.truncation_position(to.offset)
         try:
             if to.offset < state.flushed:
                 self._flushed_end_file.store(self._flushed_entry(to, last_crc))
-            self.segments.cut(index, position)
+            self.segments.truncate(index, position)
             state.truncate(to)
             state.generation = generation
             self._last_crc = last_crc
@@ -326,7 +326,7 @@ class MetadataLog:
 
     def _settle(self) -> None:
         """Flush what is left after a truncation: the end is the flushed end again."""
-        self.segments.settle()
+        self.segments.flush_all()
         write_atomically(
             self.fs, f"{self.directory}/{EPOCH_CHECKPOINT}", encode_epochs(self._epoch_entries())
         )
@@ -368,7 +368,7 @@ class MetadataLog:
             # either order, the file contains every epoch of what is flushed.
             write_atomically(self.fs, path, encode_epochs(self._epoch_entries()), by=".cleaned")
             self._flushed_end_file.store(self._flushed_entry(state.flushed_end, self._flushed_crc))
-            self.segments.drop_below(to)
+            self.segments.delete_below(to)
         except OSError as error:
             self.fail(error)
             raise

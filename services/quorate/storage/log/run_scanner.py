@@ -12,7 +12,7 @@ from quorate.storage.log.batch_scanner import (
     FileBatch,
     bytes_of_batch,
     read_window,
-    salvage_batches,
+    resync_batches,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def salvage_runs(file: File, size_bytes: int, position: int) -> Iterator[BatchRu
     try:
         yield from scan_runs(file, size_bytes, position, chunk_bytes=CHUNK_BYTES)
     except CorruptBatchError as error:
-        yield from runs_of(salvage_batches(file, size_bytes, error.position))
+        yield from runs_of(resync_batches(file, size_bytes, error.position))
 
 
 def batches_of(run: BatchRun) -> Iterator[FileBatch]:

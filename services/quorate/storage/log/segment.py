@@ -42,7 +42,7 @@ class Segment:
             self._offsets.append(offset)
             self._positions.append(position)
 
-    def place_before(self, offset: int) -> tuple[int, int]:
+    def lookup(self, offset: int) -> tuple[int, int]:
         """Return the offset and position from which to read for a batch that holds `offset`."""
         index = bisect_right(self._offsets, offset) - 1
         if index < 0:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from quorate.records.batch import CorruptBatchError
 from quorate.records.ids import Offset
-from quorate.storage.errors import DamagedLogError, MisplacedCutError
+from quorate.storage.errors import DamagedLogError, TruncationPointError
 from quorate.storage.log.batch_scanner import scan_batches
 from quorate.storage.log.segment import Segment, remove_indexes
 
@@ -92,7 +92,7 @@ class Segments:
         self._has_new_entries = False
         return unflushed
 
-    def settle(self) -> None:
+    def flush_all(self) -> None:
         """Flush all that is left after a truncation. Raises OSError."""
         for segment in [s for s in self._dirty if s is not self._segments[-1]]:
             segment.file.fdatasync()
@@ -122,7 +122,7 @@ class Segments:
 
     def _batches_from(self, segment: Segment, start: int) -> Iterator[FileBatch]:
         """Yield a segment's batches from the one that holds `start`; verify offset and epoch."""
-        expected, position = segment.place_before(start)
+        expected, position = segment.lookup(start)
         try:
             for batch in scan_batches(segment.file, segment.size_bytes, position):
                 base, last = batch.header.base_offset, batch.header.last_offset
@@ -149,10 +149,10 @@ class Segments:
 
     # --- truncation -------------------------------------------------------------------------------
 
-    def place_of_cut(self, offset: Offset) -> tuple[int, int, int | None]:
+    def truncation_position(self, offset: Offset) -> tuple[int, int, int | None]:
         """Return the segment index and position of the batch that begins at `offset`.
 
-        The third value is the CRC of the batch before it. Raises MisplacedCutError if no batch
+        The third value is the CRC of the batch before it. Raises TruncationPointError if no batch
         begins there.
         """
         index = self._index(max(offset - 1, self._state.log_start))
@@ -162,10 +162,10 @@ class Segments:
                 break
             position, crc = batch.position + batch.header.size_bytes, batch.header.crc
             if batch.header.last_offset >= offset:
-                raise MisplacedCutError(f"{segment.path}: offset {offset} lies inside a batch")
+                raise TruncationPointError(f"{segment.path}: offset {offset} lies inside a batch")
         return index, position, crc
 
-    def cut(self, index: int, position: int) -> None:
+    def truncate(self, index: int, position: int) -> None:
         """Truncate everything from that position on. Raises OSError."""
         while len(self._segments) > index + 1:
             self._remove(self._segments[-1])
@@ -181,7 +181,7 @@ class Segments:
         self._segments = [Segment.create(self._fs, self._directory, base_offset)]
         self._dirty.clear()
 
-    def drop_below(self, offset: Offset) -> None:
+    def delete_below(self, offset: Offset) -> None:
         """Remove the segments that lie completely below `offset`. Raises OSError."""
         while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
             self._remove(self._segments[0])

@@ -10,21 +10,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
-from quorate.records.value_types import named_value, value
-from quorate.storage.recovery.log_scan import find_end_behind
+from quorate.records.value_types import keyword_value_type, value_type
+from quorate.storage.recovery.log_scan import find_resync_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.storage.flushed_end import FlushedEnd
-    from quorate.storage.healing import Healing
+    from quorate.storage.healing import HealingState
     from quorate.storage.recovery.log_scan import ScannedLog
 
 EMPTY = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
 
 
-@named_value
-class Evidence:
+@keyword_value_type
+class RecoveryEvidence:
     """The contents of the directory. `snapshot` is the newest valid one.
 
     `epoch_max` is the highest epoch in any file except the log.
@@ -34,12 +34,12 @@ class Evidence:
     snapshot: OffsetAndEpoch | None
     damaged_snapshots: Sequence[OffsetAndEpoch]
     flushed: FlushedEnd | None
-    healing: Healing
+    healing_state: HealingState
     epoch_max: Epoch
 
 
-@value
-class Verdict:
+@value_type
+class LogDecision:
     """The decision about the log.
 
     The log is kept up to its first inconsistency (`keeps_log`) or restarts empty at `end`.
@@ -54,18 +54,18 @@ class Verdict:
     why: tuple[str, ...]
 
 
-def judge(evidence: Evidence) -> Verdict:
+def decide_log(recovery_evidence: RecoveryEvidence) -> LogDecision:
     """Decide to keep what is consistent, and determine what was lost."""
-    log = evidence.log
-    misfit = _why_not_kept(log, evidence.snapshot)
-    end = log.end if misfit is None else evidence.snapshot or EMPTY
-    once, is_damage = _ends_once_reached(evidence)
+    log = recovery_evidence.log
+    misfit = _why_not_kept(log, recovery_evidence.snapshot)
+    end = log.end if misfit is None else recovery_evidence.snapshot or EMPTY
+    once, is_damage = _ends_once_reached(recovery_evidence)
     if misfit is not None and log.first > end.offset:
         # The log itself is valid, but the records between the snapshot and it are lost.
         once.append(log.end)
     is_damage = is_damage or any(known > end for known in once)
-    if evidence.healing.remembered_end is not None:
-        once.append(evidence.healing.remembered_end)
+    if recovery_evidence.healing_state.remembered_end is not None:
+        once.append(recovery_evidence.healing_state.remembered_end)
     most = max(once, default=EMPTY)
     why = [misfit] if misfit is not None and (log.segments or most > end) else []
     if log.problem is not None:
@@ -76,7 +76,7 @@ def judge(evidence: Evidence) -> Verdict:
         # A log truncated between two batches is valid to its last byte, but incomplete.
         path = log.segments[log.segment].path
         why.append(f"{path}: byte {log.position}: the log ends here")
-    return Verdict(
+    return LogDecision(
         keeps_log=misfit is None,
         end=end,
         remembered_end=most if most > end else None,
@@ -99,10 +99,10 @@ def _why_not_kept(log: ScannedLog, snapshot: OffsetAndEpoch | None) -> str | Non
     return None
 
 
-def _ends_once_reached(evidence: Evidence) -> tuple[list[OffsetAndEpoch], bool]:
+def _ends_once_reached(recovery_evidence: RecoveryEvidence) -> tuple[list[OffsetAndEpoch], bool]:
     """Return the ends that this replica once had, and whether the log itself proves damage."""
-    once = list(evidence.damaged_snapshots)
-    log, flushed = evidence.log, evidence.flushed
+    once = list(recovery_evidence.damaged_snapshots)
+    log, flushed = recovery_evidence.log, recovery_evidence.flushed
     if flushed is not None:
         once.append(flushed.end)
     if log.problem is None or (flushed is not None and flushed.end <= log.end):
@@ -113,7 +113,7 @@ def _ends_once_reached(evidence: Evidence) -> tuple[list[OffsetAndEpoch], bool]:
     # tail.
     if log.doubted is not None:
         once.append(log.doubted)
-    behind = find_end_behind(log, evidence.epoch_max)
+    behind = find_resync_end(log, recovery_evidence.epoch_max)
     if flushed is not None:
         return [*once, behind or flushed.end], False
     if behind is not None:

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.raft.messages import EpochStart
-from quorate.raft.replication.batch_validation import begins_epoch, epoch_misfit
+from quorate.raft.replication.batch_validation import begins_epoch, epoch_problem
 from quorate.records.batch import CorruptBatchError
 from quorate.records.codec.schema import SchemaError
 from quorate.records.control import control_records
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage.errors import StorageError
-from quorate.storage.log.batch_scanner import salvage_batches, scan_batches
+from quorate.storage.log.batch_scanner import resync_batches, scan_batches
 
 if TYPE_CHECKING:
     from quorate.records.control import ControlRecord
@@ -34,7 +34,7 @@ RECORD_BYTES_MIN: Final = 7
 EPOCHS_AHEAD_MAX: Final = 1000
 
 
-@value
+@value_type
 class Problem:
     """The first inconsistency of the log.
 
@@ -49,7 +49,7 @@ class Problem:
 
 
 @dataclass(slots=True)
-class Witnesses:
+class KnownEpochs:
     """Sources other than the log for the epochs of its offsets.
 
     `base_epoch` is the epoch below the first segment, None if unknown; `epochs` the epoch history;
@@ -116,30 +116,30 @@ class ScannedLog:
         return next(e.epoch for e in reversed(self.epochs) if e.start_offset < offset)
 
 
-def scan_log(segments: list[Segment], witnesses: Witnesses) -> ScannedLog:
+def scan_log(segments: list[Segment], known_epochs: KnownEpochs) -> ScannedLog:
     """Scan `segments`, lowest offset first, up to the first problem."""
-    return _Scanner(segments, witnesses).run()
+    return _Scanner(segments, known_epochs).run()
 
 
-class _Unfit(Exception):
+class _Misplaced(Exception):
     """A batch that is valid, but does not belong where it is."""
 
 
-class _WrongEpoch(_Unfit):
+class _WrongEpoch(_Misplaced):
     """Its epoch contradicts the previous batch; either of the two may be wrong."""
 
 
 class _Scanner:
-    def __init__(self, segments: list[Segment], witnesses: Witnesses) -> None:
+    def __init__(self, segments: list[Segment], known_epochs: KnownEpochs) -> None:
         first = segments[0].base_offset if segments else Offset(0)
-        base_epoch = witnesses.base_epoch
+        base_epoch = known_epochs.base_epoch
         self.log = ScannedLog(
             segments, first, OffsetAndEpoch(epoch=base_epoch or Epoch(0), offset=first)
         )
         if first > 0 and base_epoch is not None:
             self.log.epochs.append(EpochStart(base_epoch, Offset(first - 1)))
-        self.flushed, self.epoch_max = witnesses.flushed, witnesses.epoch_max
-        self.recorded = {entry.start_offset: entry.epoch for entry in witnesses.epochs}
+        self.flushed, self.epoch_max = known_epochs.flushed, known_epochs.epoch_max
+        self.recorded = {entry.start_offset: entry.epoch for entry in known_epochs.epochs}
         self.is_epoch_known = base_epoch is not None
         self.may_be_wrong = False
         self.last_position = 0
@@ -151,13 +151,13 @@ class _Scanner:
             position = 0
             try:
                 if segment.base_offset != self.log.end.offset and segment.size_bytes:
-                    raise _Unfit(f"begins at offset {segment.base_offset}")  # noqa: TRY301
+                    raise _Misplaced(f"begins at offset {segment.base_offset}")  # noqa: TRY301
                 for batch in scan_batches(segment.file, segment.size_bytes):
                     position = batch.position
                     self._take(index, batch)
             except CorruptBatchError as error:
                 self.log.problem = Problem(index, error.position, error.reason, may_be_torn=True)
-            except _Unfit as error:
+            except _Misplaced as error:
                 reason = f"{error}, where the log goes on at {self.log.end}"
                 if isinstance(error, _WrongEpoch) and self.may_be_wrong:
                     self._cut(self.before)
@@ -198,7 +198,7 @@ class _Scanner:
     def _take(self, index: int, batch: FileBatch) -> None:
         log, header = self.log, batch.header
         if header.base_offset != log.end.offset:
-            raise _Unfit(f"offset {header.base_offset}")
+            raise _Misplaced(f"offset {header.base_offset}")
         try:
             controls = control_records(batch.buffer, batch.at, header)
         except SchemaError as error:
@@ -238,8 +238,8 @@ class _Scanner:
         last = self.log.end.epoch
         known = self.epoch_max
         if epoch > max(known, last) and not starts_epoch:
-            raise _Unfit(f"epoch {epoch}, above {known}, without a LeaderChange")
-        problem = epoch_misfit(last, epoch, begins_epoch=starts_epoch)
+            raise _Misplaced(f"epoch {epoch}, above {known}, without a LeaderChange")
+        problem = epoch_problem(last, epoch, begins_epoch=starts_epoch)
         if self.is_epoch_known and problem is not None:
             raise _WrongEpoch(problem)
 
@@ -250,7 +250,7 @@ class _Scanner:
         """
         if self.disputed is not None:
             if starts_epoch or epoch != self.disputed.epoch:
-                raise _Unfit(f"epoch {epoch}")
+                raise _Misplaced(f"epoch {epoch}")
             self.disputed = None
 
     def _check_flushed(self, base_offset: int) -> None:
@@ -261,7 +261,7 @@ class _Scanner:
         is_same = end == flushed.end and self.log.last_crc == flushed.last_crc
         if flushed.last_crc is not None and not is_same:
             self._cut(self.before)
-            raise _Unfit(f"a batch that ends at {end}, but {flushed.end} was flushed")
+            raise _Misplaced(f"a batch that ends at {end}, but {flushed.end} was flushed")
         # The flushed end has confirmed this batch: a source that contradicts it is wrong.
         self.may_be_wrong = False
         self.disputed = None
@@ -279,7 +279,7 @@ class _Scanner:
         )
 
 
-def find_end_behind(log: ScannedLog, epoch_max: Epoch) -> OffsetAndEpoch | None:
+def find_resync_end(log: ScannedLog, epoch_max: Epoch) -> OffsetAndEpoch | None:
     """Return the end of the valid batches behind the problem; None if there are none.
 
     The CRC does not cover offsets and epochs, so impossible ones are rejected: an epoch that
@@ -295,7 +295,7 @@ def find_end_behind(log: ScannedLog, epoch_max: Epoch) -> OffsetAndEpoch | None:
     for index in range(problem.segment, len(log.segments)):
         segment = log.segments[index]
         start = problem.position if index == problem.segment else 0
-        for batch in salvage_batches(segment.file, segment.size_bytes, start):
+        for batch in resync_batches(segment.file, segment.size_bytes, start):
             header = batch.header
             bytes_before = passed_bytes + batch.position - start
             highest = log.end.offset + bytes_before // RECORD_BYTES_MIN

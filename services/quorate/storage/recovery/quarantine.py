@@ -16,11 +16,11 @@ from quorate.storage.layout import DAMAGED_SUFFIX
 if TYPE_CHECKING:
     from quorate.storage.file_system import FileSystem
 
-EPISODES_MAX: Final = 3
+QUARANTINES_KEPT: Final = 3
 _NUMBERED: Final = re.compile(r".*\.([0-9]{1,9})" + re.escape(DAMAGED_SUFFIX))
 
 
-class SettingAside:
+class Quarantine:
     """One quarantine generation in one directory."""
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
@@ -42,7 +42,7 @@ class SettingAside:
     def remove_old(self) -> None:
         """Remove the copies of all but the newest EPISODES_MAX generations."""
         copies = self._copies()
-        kept = sorted({_number(name) for name in copies})[-EPISODES_MAX:]
+        kept = sorted({_number(name) for name in copies})[-QUARANTINES_KEPT:]
         for name in copies:
             if _number(name) not in kept:
                 self._fs.remove(f"{self._directory}/{name}")
@@ -55,9 +55,9 @@ class SettingAside:
         return [n for n in self._fs.list_dir(self._directory) if n.endswith(DAMAGED_SUFFIX)]
 
 
-def set_aside(fs: FileSystem, path: str) -> str:
+def quarantine(fs: FileSystem, path: str) -> str:
     """Quarantine one damaged file as a generation of its own; return its new name."""
-    episode = SettingAside(fs, parent(path))
+    episode = Quarantine(fs, parent(path))
     target = episode.move(path)
     episode.remove_old()
     return target

@@ -23,13 +23,13 @@ from quorate.records.ids import (
     Offset,
     OffsetAndEpoch,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.storage import layout
 from quorate.storage.directory_ids import missing_directory_id
-from quorate.storage.disaster_recovery.recovery_plan import refuse_unfinished
+from quorate.storage.disaster_recovery.recovery_plan import check_no_unfinished_recovery
 from quorate.storage.errors import DamagedSnapshotError, StorageError
 from quorate.storage.flushed_end import FlushedEnd, FlushedEndFile
-from quorate.storage.healing import Healing, read_healing
+from quorate.storage.healing import HealingState, read_healing
 from quorate.storage.log.leader_epoch_checkpoint import check_history, read_epochs
 from quorate.storage.log.segment import Segment
 from quorate.storage.meta_properties import (
@@ -38,11 +38,11 @@ from quorate.storage.meta_properties import (
     read_meta,
 )
 from quorate.storage.quorum_state import read_quorum_state, read_without_vote
-from quorate.storage.recovery.directory_contents import Found
-from quorate.storage.recovery.log_decision import Verdict, judge
-from quorate.storage.recovery.log_scan import Witnesses, scan_log
+from quorate.storage.recovery.directory_contents import DirectoryContents
+from quorate.storage.recovery.log_decision import LogDecision, decide_log
+from quorate.storage.recovery.log_scan import KnownEpochs, scan_log
 from quorate.storage.recovery.repair import Repair
-from quorate.storage.recovery.startup_checks import Refusing
+from quorate.storage.recovery.startup_checks import StartupChecks
 from quorate.storage.rival_file import rival_of
 from quorate.storage.snapshots.snapshot_store import SnapshotStore, SnapshotSummary
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from quorate.storage.storage_config import StorageConfig
 
 
-@value
+@value_type
 class Recovered:
     """A directory in use. `findings` describes in plain text everything that was unusual."""
 
@@ -63,12 +63,12 @@ class Recovered:
     snapshots: SnapshotStore
     state: RecoveredState
     meta: MetaProperties
-    healing: Healing
+    healing_state: HealingState
     findings: tuple[str, ...]
     is_damaged: bool
 
 
-@value
+@value_type
 class Examined:
     """The examination of a directory without any change.
 
@@ -79,7 +79,7 @@ class Examined:
     meta: MetaProperties
     election: ElectionState | None
     flushed: FlushedEnd | None
-    verdict: Verdict
+    log_decision: LogDecision
     state: RecoveredState
     voters: tuple[ReplicaKey, ...]
     findings: tuple[str, ...]
@@ -114,13 +114,13 @@ class _Recovery:
         self.log_dir = f"{directory}/{layout.LOG_DIR}"
         self.config = config
         self.snapshots = SnapshotStore(fs, self.log_dir)
-        self.refusing = Refusing(directory, self.snapshots)
+        self.startup_checks = StartupChecks(directory, self.snapshots)
         self.findings: list[str] = []
         self.lacks_id = False
 
     def run(self) -> Recovered:
         if not self.is_rescue:
-            refuse_unfinished(self.fs, self.directory)
+            check_no_unfinished_recovery(self.fs, self.directory)
         meta = self._identity()
         self.fs.make_dirs(self.log_dir)
         found = self._find(meta)
@@ -128,14 +128,16 @@ class _Recovery:
         repair = Repair(self.fs, self.directory, meta, found.flushed_file)
         if self.lacks_id:
             self.findings.append(repair.add_directory_id())
-        healing = repair.remember(found.healing, verdict, voters, abstains=state.abstains)
+        healing = repair.save_healing_state(
+            found.healing_state, verdict, voters, abstains=state.abstains
+        )
         if found.election is None:
             repair.begin(state, self.config.static_voters)
         elif state.election not in (None, found.election):
             repair.save_election(state, self.config.static_voters)
-        self.findings += repair.tidy()
+        self.findings += repair.remove_leftovers()
         for snapshot_id, _ in found.damaged_snapshots:
-            repair.set_snapshot_aside(self.snapshots, snapshot_id)
+            repair.quarantine_snapshot(self.snapshots, snapshot_id)
         kept = {info.snapshot_id for info in state.snapshots} | {
             s for s, _ in found.damaged_snapshots
         }
@@ -143,7 +145,7 @@ class _Recovery:
             if info.snapshot_id not in kept:
                 self.snapshots.delete(info.snapshot_id)
         log = repair.open_log(found.log, verdict, state, self.config)
-        repair.forget_if_whole(healing, state)
+        repair.clear_healing_if_done(healing, state)
         return Recovered(
             log, self.snapshots, state, meta, healing, tuple(self.findings), verdict.is_damage
         )
@@ -163,24 +165,34 @@ class _Recovery:
         findings = tuple(self.findings)
         return Examined(meta, found.election, found.flushed, verdict, state, voters, findings)
 
-    def _weigh(self, found: Found) -> tuple[Verdict, RecoveredState, tuple[ReplicaKey, ...]]:
+    def _weigh(
+        self, directory_contents: DirectoryContents
+    ) -> tuple[LogDecision, RecoveredState, tuple[ReplicaKey, ...]]:
         """Decide what is kept, derive the state, and find the voters at the furthest known end."""
-        verdict = judge(found.evidence())
-        state = self._state(found, verdict)
+        verdict = decide_log(directory_contents.evidence())
+        state = self._state(directory_contents, verdict)
         if verdict.keeps_log:
-            flushed_offset = None if found.flushed is None else found.flushed.end.offset
+            flushed_offset = (
+                None
+                if directory_contents.flushed is None
+                else directory_contents.flushed.end.offset
+            )
             check_history(
                 f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}",
-                found.epochs,
-                found.log.epochs,
-                first=found.log.first,
-                end=found.log.end.offset,
+                directory_contents.epochs,
+                directory_contents.log.epochs,
+                first=directory_contents.log.first,
+                end=directory_contents.log.end.offset,
                 flushed=flushed_offset,
             )
-        self._report(found, verdict)
-        voters = self._voters_in_force(found, state)
-        if verdict.is_damage and found.healing.remembered_end is None and not self.is_rescue:
-            self.refusing.nobody_to_heal_from(voters, found, verdict)
+        self._report(directory_contents, verdict)
+        voters = self._voters_in_force(directory_contents, state)
+        if (
+            verdict.is_damage
+            and directory_contents.healing_state.remembered_end is None
+            and not self.is_rescue
+        ):
+            self.startup_checks.check_can_heal(voters, directory_contents, verdict)
         return verdict, state, voters
 
     # --- reading ----------------------------------------------------------------------------------
@@ -195,23 +207,25 @@ class _Recovery:
                 f"{path} is missing: format the directory first (`quorate storage format`); or, if "
                 "it has been in use, restore the file from a backup"
             )
-        self.refusing.other_than_wanted(path, meta, self.config)
+        self.startup_checks.check_expected_identity(path, meta, self.config)
         return meta
 
-    def _find(self, meta: MetaProperties) -> Found:
+    def _find(self, meta: MetaProperties) -> DirectoryContents:
         names = self.fs.list_dir(self.log_dir)
         flushed_file = FlushedEndFile(self.fs, f"{self.directory}/{layout.FLUSHED_END}")
         flushed = flushed_file.load()
         bootstrap, bootstrap_damage = self._bootstrap(names)
-        self.refusing.other_owner(meta, flushed, bootstrap)
+        self.startup_checks.check_owner(meta, flushed, bootstrap)
         epochs = read_epochs(self.fs, f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}")
         election = self._read_election(flushed, epochs)
         segments = self._segments(names)
         stored = self.snapshots.stored()
         if election is None:
-            self.refusing.lost_election(segments, stored, flushed)
+            self.startup_checks.check_quorum_state_present(segments, stored, flushed)
         elif flushed is not None:
-            self.refusing.older_election(election, flushed.end, "was flushed up to")
+            self.startup_checks.check_quorum_state_current(
+                election, flushed.end, "was flushed up to"
+            )
         snapshot, summary, damaged = self._newest_snapshot(stored)
         base = [
             s.snapshot_id.epoch
@@ -222,11 +236,11 @@ class _Recovery:
             Epoch(0) if not segments or segments[0].base_offset == 0 else max(base, default=None)
         )
         quorum_epoch = election.epoch if election else Epoch(0)
-        witnesses = Witnesses(base_epoch, quorum_epoch, flushed, epochs or ())
+        witnesses = KnownEpochs(base_epoch, quorum_epoch, flushed, epochs or ())
         log = scan_log(segments, witnesses)
         healing = read_healing(self.fs, f"{self.directory}/{layout.HEALING}")
-        self.refusing.lost_healing(flushed, healing)
-        return Found(
+        self.startup_checks.check_healing_file(flushed, healing)
+        return DirectoryContents(
             meta,
             election,
             flushed,
@@ -290,32 +304,36 @@ class _Recovery:
 
     # --- deciding ---------------------------------------------------------------------------------
 
-    def _state(self, found: Found, verdict: Verdict) -> RecoveredState:
-        log, end = found.log, verdict.end
-        voters, versions = self._sets(found, verdict)
-        if verdict.keeps_log:
+    def _state(
+        self, directory_contents: DirectoryContents, log_decision: LogDecision
+    ) -> RecoveredState:
+        log, end = directory_contents.log, log_decision.end
+        voters, versions = self._sets(directory_contents, log_decision)
+        if log_decision.keeps_log:
             first, epochs = log.first, tuple(log.epochs)
         else:
             first = end.offset
             epochs = (EpochStart(end.epoch, Offset(end.offset - 1)),) if end.offset else ()
-        checked = None if found.snapshot is None else found.snapshot.snapshot_id
+        checked = (
+            None if directory_contents.snapshot is None else directory_contents.snapshot.snapshot_id
+        )
         snapshots = tuple(
             info
-            for info in found.stored
+            for info in directory_contents.stored
             if checked is not None
             and info.snapshot_id <= checked
             and info.snapshot_id.offset >= first
         )
         starts = [info.snapshot_id.offset for info in snapshots] if first else [first]
-        is_new = found.election is None
+        is_new = directory_contents.election is None
         kraft_version = versions[-1].kraft_version if versions else 0
         marked = self.fs.exists(f"{self.directory}/{layout.FIRST_BOOTSTRAP}")
-        abstains = found.healing.abstains
+        abstains = directory_contents.healing_state.abstains
         if is_new and kraft_version == 0 and self.config.static_voters.voters and not marked:
             abstains = True
         rival = None
         if not self.is_rescue:
-            rival, finding = rival_of(self.fs, self.directory, found.meta, voters)
+            rival, finding = rival_of(self.fs, self.directory, directory_contents.meta, voters)
             self.findings += finding
         return RecoveredState(
             log_start=min(starts, default=first),
@@ -324,25 +342,27 @@ class _Recovery:
             snapshots=snapshots,
             voters=voters,
             kraft_versions=versions,
-            election=self._election(found, end),
-            remembered_end=verdict.remembered_end,
+            election=self._election(directory_contents, end),
+            remembered_end=log_decision.remembered_end,
             abstains=abstains,
             rival=rival,
         )
 
-    def _election(self, found: Found, end: OffsetAndEpoch) -> ElectionState | None:
+    def _election(
+        self, directory_contents: DirectoryContents, end: OffsetAndEpoch
+    ) -> ElectionState | None:
         """Return quorum-state's content, or a newer epoch of the log of an Apache Kafka directory.
 
         Such a replica can have voted in the log's epoch only for its leader: no other nominee of
         that epoch has a log with records of it, and only such a log gets this vote.
         """
-        election = found.election
+        election = directory_contents.election
         if election is None or end.epoch <= election.epoch:
             return election
-        if found.flushed is not None:
-            self.refusing.older_election(election, end, "ends at")
+        if directory_contents.flushed is not None:
+            self.startup_checks.check_quorum_state_current(election, end, "ends at")
         if not self.is_rescue:
-            self.refusing.impossible_epoch(end)
+            self.startup_checks.check_epoch_range(end)
         self.findings.append(
             f"{self.log_dir}/{layout.QUORUM_STATE}: epoch {election.epoch}, and the log ends at "
             f"{end}: the log wins"
@@ -350,56 +370,66 @@ class _Recovery:
         return ElectionState(end.epoch)
 
     def _sets(
-        self, found: Found, verdict: Verdict
+        self, directory_contents: DirectoryContents, log_decision: LogDecision
     ) -> tuple[tuple[VotersAt, ...], tuple[KRaftVersionAt, ...]]:
         """Collect voter sets and kraft.versions: bootstrap or newest snapshot, then the log."""
         voters: list[VotersAt] = []
         versions: list[KRaftVersionAt] = []
-        base = found.bootstrap
+        base = directory_contents.bootstrap
         start = Offset(0)
-        if found.snapshot is not None and found.summary is not None:
-            base, start = found.summary, found.snapshot.snapshot_id.offset
+        if directory_contents.snapshot is not None and directory_contents.summary is not None:
+            base, start = directory_contents.summary, directory_contents.snapshot.snapshot_id.offset
         if base is not None and base.voters is not None:
             voters.append(VotersAt(Offset(start - 1), base.voters))
         elif self.config.static_voters.voters:
             voters.append(VotersAt(Offset(-1), self.config.static_voters))
         if base is not None:
             versions.append(KRaftVersionAt(Offset(start - 1), base.kraft_version))
-        for offset, record in found.log.controls if verdict.keeps_log else ():
+        for offset, record in directory_contents.log.controls if log_decision.keeps_log else ():
             if offset < start:
                 continue
             if isinstance(record, KRaftVoters):
                 voters.append(VotersAt(offset, record.voters))
             elif isinstance(record, KRaftVersion):
                 versions.append(KRaftVersionAt(offset, record.kraft_version))
-        if found.bootstrap_damage is not None and not voters:
+        if directory_contents.bootstrap_damage is not None and not voters:
             raise StorageError(
-                f"{found.bootstrap_damage}. It names the first voters and nothing else does: copy "
+                f"{directory_contents.bootstrap_damage}. It names the first voters and nothing "
+                "else does: copy "
                 "the file from another of the first voters, or format the directory anew"
             )
         return tuple(voters), tuple(versions)
 
-    def _voters_in_force(self, found: Found, state: RecoveredState) -> tuple[ReplicaKey, ...]:
+    def _voters_in_force(
+        self, directory_contents: DirectoryContents, state: RecoveredState
+    ) -> tuple[ReplicaKey, ...]:
         """Return the voter set at the furthest end that is known."""
-        if found.healing.remembered_end is not None:
-            return found.healing.voters
-        if found.flushed is not None and found.flushed.voter_count:
-            return found.flushed.voters
+        if directory_contents.healing_state.remembered_end is not None:
+            return directory_contents.healing_state.voters
+        if directory_contents.flushed is not None and directory_contents.flushed.voter_count:
+            return directory_contents.flushed.voters
         return tuple(voter.key for voter in state.voters[-1].voters) if state.voters else ()
 
-    def _report(self, found: Found, verdict: Verdict) -> None:
-        if found.bootstrap_damage is not None:
-            self.findings.append(f"{found.bootstrap_damage}: not needed any more")
-        for _, reason in found.damaged_snapshots:
+    def _report(self, directory_contents: DirectoryContents, log_decision: LogDecision) -> None:
+        if directory_contents.bootstrap_damage is not None:
+            self.findings.append(f"{directory_contents.bootstrap_damage}: not needed any more")
+        for _, reason in directory_contents.damaged_snapshots:
             self.findings.append(f"{reason}: set aside")
-        what = "damage" if verdict.is_damage else "tail" if verdict.keeps_log else "superseded"
-        self.findings += [f"{what}: {why}" for why in verdict.why]
-        if verdict.remembered_end is not None:
+        what = (
+            "damage"
+            if log_decision.is_damage
+            else "tail"
+            if log_decision.keeps_log
+            else "superseded"
+        )
+        self.findings += [f"{what}: {why}" for why in log_decision.why]
+        if log_decision.remembered_end is not None:
             self.findings.append(
-                f"this log ends at {verdict.end} and once ended at {verdict.remembered_end}: it "
+                f"this log ends at {log_decision.end} and once ended at "
+                f"{log_decision.remembered_end}: it "
                 "heals by fetching again, and does not campaign until then"
             )
-        if found.epochs is None and found.log.epochs:
+        if directory_contents.epochs is None and directory_contents.log.epochs:
             self.findings.append(
                 f"{self.log_dir}/{layout.EPOCH_CHECKPOINT} is missing: built anew from the log"
             )

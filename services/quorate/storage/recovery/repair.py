@@ -14,13 +14,13 @@ from quorate.records.ids import Epoch, format_uuid
 from quorate.storage import layout
 from quorate.storage.file_system import copy_durably, remove_durably, write_atomically
 from quorate.storage.flushed_end import FlushedEnd
-from quorate.storage.healing import Healing, write_healing
+from quorate.storage.healing import HealingState, write_healing
 from quorate.storage.log.leader_epoch_checkpoint import encode_epochs, entries_between
 from quorate.storage.log.metadata_log import MetadataLog
 from quorate.storage.log.segment import Segment
 from quorate.storage.meta_properties import add_directory_id, ensure_partition_metadata
 from quorate.storage.quorum_state import write_quorum_state
-from quorate.storage.recovery.quarantine import SettingAside
+from quorate.storage.recovery.quarantine import Quarantine
 
 if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quorate.storage.file_system import FileSystem
     from quorate.storage.flushed_end import FlushedEndFile
     from quorate.storage.meta_properties import MetaProperties
-    from quorate.storage.recovery.log_decision import Verdict
+    from quorate.storage.recovery.log_decision import LogDecision
     from quorate.storage.recovery.log_scan import ScannedLog
     from quorate.storage.snapshots.snapshot_store import SnapshotStore
     from quorate.storage.storage_config import StorageConfig
@@ -52,7 +52,7 @@ class Repair:
         self.log_dir = f"{directory}/{layout.LOG_DIR}"
         self.meta = meta
         self.flushed_file = flushed_file
-        self.aside = SettingAside(fs, self.log_dir)
+        self.aside = Quarantine(fs, self.log_dir)
 
     def add_directory_id(self) -> str:
         """Give the directory its id before anything is written under it; return the finding."""
@@ -61,17 +61,17 @@ class Repair:
         named = format_uuid(self.meta.directory_id)
         return f"{path} had no directory.id: this directory is {named} from now on"
 
-    def remember(
+    def save_healing_state(
         self,
-        before: Healing,
-        verdict: Verdict,
+        before: HealingState,
+        log_decision: LogDecision,
         voters: tuple[ReplicaKey, ...],
         *,
         abstains: bool,
-    ) -> Healing:
+    ) -> HealingState:
         """Persist what this replica must not lose, before anything else is touched."""
-        remembered = verdict.remembered_end
-        healing = Healing(remembered, voters if remembered else (), abstains)
+        remembered = log_decision.remembered_end
+        healing = HealingState(remembered, voters if remembered else (), abstains)
         if healing != before and (remembered is not None or abstains):
             write_healing(self.fs, f"{self.directory}/{layout.HEALING}", healing)
         # An earlier process may have died between a rename and the sync of the directory, and the
@@ -80,11 +80,11 @@ class Repair:
         self.fs.sync_dir(self.log_dir)
         return healing
 
-    def forget_if_whole(self, healing: Healing, state: RecoveredState) -> None:
+    def clear_healing_if_done(self, healing_state: HealingState, state: RecoveredState) -> None:
         """Remove an empty healing file, which a crash may have left behind."""
-        assert healing.remembered_end == state.remembered_end
-        if healing == Healing():
-            write_healing(self.fs, f"{self.directory}/{layout.HEALING}", healing)
+        assert healing_state.remembered_end == state.remembered_end
+        if healing_state == HealingState():
+            write_healing(self.fs, f"{self.directory}/{layout.HEALING}", healing_state)
 
     def save_election(self, state: RecoveredState, voters: VoterSet) -> None:
         """Persist the epoch of the log before flushed-end records how far the log reaches."""
@@ -105,7 +105,7 @@ class Repair:
         self.save_election(state, voters)
         remove_durably(self.fs, f"{self.directory}/{layout.FIRST_BOOTSTRAP}")
 
-    def tidy(self) -> list[str]:
+    def remove_leftovers(self) -> list[str]:
         """Remove leftovers of an earlier process; return findings about rewritten files."""
         for directory in (self.directory, self.log_dir):
             for name in self.fs.list_dir(directory):
@@ -118,22 +118,26 @@ class Repair:
         was_missing = ensure_partition_metadata(self.fs, path)
         return [f"{path} was missing: written anew"] if was_missing else []
 
-    def set_snapshot_aside(self, snapshots: SnapshotStore, snapshot_id: OffsetAndEpoch) -> None:
+    def quarantine_snapshot(self, snapshots: SnapshotStore, snapshot_id: OffsetAndEpoch) -> None:
         """Quarantine a damaged snapshot."""
         self.aside.move(snapshots.path(snapshot_id))
 
     def open_log(
-        self, scanned: ScannedLog, verdict: Verdict, state: RecoveredState, config: StorageConfig
+        self,
+        scanned: ScannedLog,
+        log_decision: LogDecision,
+        state: RecoveredState,
+        config: StorageConfig,
     ) -> MetadataLog:
         """Apply the decision to the log, flush it (rule `recovery_flush`), and open it."""
-        last_crc = scanned.last_crc if verdict.keeps_log else None
-        entry = self._flushed_entry(verdict.end, last_crc, state)
-        if verdict.is_damage:
+        last_crc = scanned.last_crc if log_decision.keeps_log else None
+        entry = self._flushed_entry(log_decision.end, last_crc, state)
+        if log_decision.is_damage:
             self.flushed_file.store(entry)
-        if verdict.keeps_log:
-            segments = self._keep(scanned, is_damage=verdict.is_damage)
+        if log_decision.keeps_log:
+            segments = self._keep(scanned, is_damage=log_decision.is_damage)
         else:
-            segments = self._restart(scanned, verdict)
+            segments = self._restart(scanned, log_decision)
         for segment in segments:
             segment.file.fdatasync()
         self.fs.sync_dir(self.log_dir)
@@ -186,15 +190,15 @@ class Repair:
         segment.size_bytes = size_bytes
         return segment
 
-    def _restart(self, scanned: ScannedLog, verdict: Verdict) -> list[Segment]:
+    def _restart(self, scanned: ScannedLog, log_decision: LogDecision) -> list[Segment]:
         """Replace the log by an empty one at the decision's end."""
         for segment in reversed(scanned.segments):
-            if verdict.is_damage and segment.size_bytes:
+            if log_decision.is_damage and segment.size_bytes:
                 segment.file.close()
                 self.aside.move(segment.path)
             else:
                 segment.delete(self.fs)
-        return [Segment.create(self.fs, self.log_dir, verdict.end.offset)]
+        return [Segment.create(self.fs, self.log_dir, log_decision.end.offset)]
 
     def _write_epochs(self, state: RecoveredState) -> None:
         path = f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}"

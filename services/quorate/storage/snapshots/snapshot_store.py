@@ -20,7 +20,7 @@ from quorate.records.control import (
     SnapshotHeader,
     control_records,
 )
-from quorate.records.value_types import value
+from quorate.records.value_types import value_type
 from quorate.records.voters import KRAFT_VERSION_MAX
 from quorate.storage.errors import DamagedSnapshotError
 from quorate.storage.layout import (
@@ -31,7 +31,7 @@ from quorate.storage.layout import (
     parse_checkpoint,
 )
 from quorate.storage.log.batch_scanner import scan_batches
-from quorate.storage.recovery.quarantine import set_aside
+from quorate.storage.recovery.quarantine import quarantine
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from quorate.storage.log.batch_scanner import FileBatch
 
 
-@value
+@value_type
 class SnapshotSummary:
     """The content of a snapshot's control records; no voters at kraft.version 0."""
 
@@ -51,7 +51,7 @@ class SnapshotSummary:
     kraft_version: int
 
 
-@value
+@value_type
 class SnapshotContent:
     """A snapshot in memory: the values of its data records, in order."""
 
@@ -164,9 +164,9 @@ class SnapshotStore:
                 pass
             summary = checker.summary()
             if not kraft_version <= summary.kraft_version <= KRAFT_VERSION_MAX:
-                raise checker.damaged(0, f"kraft.version {summary.kraft_version}")
+                raise checker.damage_error(0, f"kraft.version {summary.kraft_version}")
             if summary.kraft_version > 0 and not summary.voters:
-                raise checker.damaged(0, "no voters")
+                raise checker.damage_error(0, "no voters")
         except DamagedSnapshotError:
             self._fs.remove(part)
             raise
@@ -186,9 +186,9 @@ class SnapshotStore:
         self._fs.rename(self.path(snapshot_id), doomed)
         self._fs.remove(doomed)
 
-    def set_aside(self, snapshot_id: OffsetAndEpoch) -> str:
+    def quarantine(self, snapshot_id: OffsetAndEpoch) -> str:
         """Quarantine a damaged snapshot; return its new name, which nothing reads."""
-        return set_aside(self._fs, self.path(snapshot_id))
+        return quarantine(self._fs, self.path(snapshot_id))
 
     def _batches(self, path: str, checker: SnapshotChecker) -> Generator[FileBatch, None, None]:
         file = self._fs.open(path)
@@ -214,19 +214,21 @@ class SnapshotChecker:
         """Take the next batch. Raises DamagedSnapshotError if it does not belong here."""
         header = batch.header
         if header.base_offset != self._offset:
-            raise self.damaged(batch.position, f"offset {header.base_offset}, not {self._offset}")
+            raise self.damage_error(
+                batch.position, f"offset {header.base_offset}, not {self._offset}"
+            )
         if header.epoch != self._epoch:
-            raise self.damaged(batch.position, f"epoch {header.epoch}, not {self._epoch}")
+            raise self.damage_error(batch.position, f"epoch {header.epoch}, not {self._epoch}")
         if self._has_footer:
-            raise self.damaged(batch.position, "a batch behind the footer")
+            raise self.damage_error(batch.position, "a batch behind the footer")
         try:
             records = control_records(batch.buffer, batch.at, header)
         except SchemaError as error:
-            raise self.damaged(batch.position, str(error)) from error
+            raise self.damage_error(batch.position, str(error)) from error
         for record in records:
             self._take_control(batch.position, record)
         if self._header is None:
-            raise self.damaged(batch.position, "no header")
+            raise self.damage_error(batch.position, "no header")
         self._offset = header.last_offset + 1
 
     def _take_control(self, position: int, record: ControlRecord) -> None:
@@ -240,13 +242,15 @@ class SnapshotChecker:
             case SnapshotFooter():
                 self._has_footer = True
             case _:
-                raise self.damaged(position, f"a {type(record).__name__} that does not belong here")
+                raise self.damage_error(
+                    position, f"a {type(record).__name__} that does not belong here"
+                )
 
     @property
     def timestamp_ms(self) -> int:
         """The header's timestamp. Raises DamagedSnapshotError before the header."""
         if self._header is None:
-            raise self.damaged(0, "no header")
+            raise self.damage_error(0, "no header")
         return self._header.last_contained_log_timestamp_ms
 
     def summary(self) -> SnapshotSummary:
@@ -255,7 +259,7 @@ class SnapshotChecker:
             raise DamagedSnapshotError(f"{self.path}: it has no footer, so its end is missing")
         return SnapshotSummary(self.timestamp_ms, self._voters, self._kraft_version)
 
-    def damaged(self, position: int, reason: str) -> DamagedSnapshotError:
+    def damage_error(self, position: int, reason: str) -> DamagedSnapshotError:
         return DamagedSnapshotError(f"{self.path}: damaged at byte {position} ({reason})")
 
 
@@ -266,7 +270,7 @@ def checked_batches(file: File, checker: SnapshotChecker) -> Iterator[FileBatch]
             checker.take(batch)
             yield batch
     except CorruptBatchError as error:
-        raise checker.damaged(error.position, error.reason) from error
+        raise checker.damage_error(error.position, error.reason) from error
 
 
 def read_content(fs: FileSystem, path: str, epoch: Epoch) -> SnapshotContent:

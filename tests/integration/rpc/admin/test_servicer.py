@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import grpc.aio
 import pytest
 
-from quorate.api.admin_api import AdminError, Done, Prepared, PrepareStopRequest
+from quorate.api.admin_api import AdminError, ChangeResult, PrepareStopRequest, PrepareStopResult
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId
-from quorate.rpc.admin.servicer import AdminService, CallRecord
+from quorate.rpc.admin.servicer import AdminServicer, CallRecord
 from quorate.rpc.convert.describe import describe_response
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
@@ -49,25 +49,27 @@ class _Handler:
         if self.error is not None:
             raise self.error
 
-    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> Done:
+    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> ChangeResult:
         await self._answer(request, timeout_s)
-        return Done(request, LEADER)
+        return ChangeResult(request, LEADER)
 
     async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse:
         await self._answer("describe", timeout_s)
         return DESCRIBED
 
-    async def prepare_stop(self, request: PrepareStopRequest, timeout_s: float | None) -> Prepared:
+    async def prepare_stop(
+        self, request: PrepareStopRequest, timeout_s: float | None
+    ) -> PrepareStopResult:
         await self._answer(request.leave, timeout_s)
         leave = request.leave
-        return Prepared(handed_over=True, removed=leave, is_voter=not leave, leader=LEADER)
+        return PrepareStopResult(handed_over=True, removed=leave, is_voter=not leave, leader=LEADER)
 
 
 @asynccontextmanager
 async def served(
     handler: _Handler, records: asyncio.Queue[CallRecord]
 ) -> AsyncIterator[admin_pb2_grpc.AdminAsyncStub]:
-    service = AdminService(handler, records.put_nowait)
+    service = AdminServicer(handler, records.put_nowait)
     server = GrpcListener.serving((service,), has_reflection=True, transport=chosen())
     port = server.bind(HOST, 0)
     await server.start()

@@ -28,7 +28,7 @@ from quorate.records.ids import UUID_BYTES, Epoch, NodeId, Offset, TopicId
 from quorate.records.voters import Endpoint
 from quorate.rpc.controller.write_stream import CONVERTED_AT_ONCE_BYTES
 from quorate.rpc.convert import controller as convert
-from quorate.rpc.error_status import refusal_of
+from quorate.rpc.error_status import error_info_of
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from tests.integration.rpc.conftest import WAIT_S
@@ -62,7 +62,7 @@ async def test_a_write_is_answered_with_its_reply(
     reply.set_result(created("a"))
     response = await call
     assert (response.first_sequence, response.last_sequence) == (7, 7)
-    assert convert.chosen(response.results[0], "reply") == created("a")
+    assert convert.request_in(response.results[0], "reply") == created("a")
     assert served.controller.callers[0] == Caller("User:ANONYMOUS", client="ipv4:127.0.0.1")
 
 
@@ -108,7 +108,7 @@ async def test_a_stream_acknowledges_together_what_is_done(
     response = await call.read()
     assert isinstance(response, pb.WriteResponse)
     assert (response.first_sequence, response.last_sequence) == (1, 3)
-    replies = [convert.chosen(result, "reply") for result in response.results]
+    replies = [convert.request_in(result, "reply") for result in response.results]
     assert replies == [created("a"), created("b"), created("c")]
     await call.done_writing()
     assert await call.read() is grpc.aio.EOF
@@ -175,7 +175,7 @@ async def test_a_read_is_handed_over_with_its_bounds(
     served.controller.read_replies.append(reply)
     request = convert.read_request(ListTopics(), min_offset=8, current=True, timeout_ms=100)
     response = await controller_pb2_grpc.ControllerStub(channel).Read(request)
-    assert convert.chosen(response, "reply") == reply
+    assert convert.request_in(response, "reply") == reply
     assert served.controller.reads == [(ListTopics(), 8, True)]
 
 
@@ -232,13 +232,13 @@ async def test_a_large_write_is_converted_in_slices(
     message = convert.write_request(large)
     assert message.ByteSize() > CONVERTED_AT_ONCE_BYTES
     at_once: list[str] = []
-    chosen = convert.chosen
+    chosen = convert.request_in
 
     def noting(request: pb.WriteRequest, oneof: str) -> object:
         at_once.append(oneof)
         return chosen(request, oneof)
 
-    monkeypatch.setattr(convert, "chosen", noting)
+    monkeypatch.setattr(convert, "request_in", noting)
     stub = controller_pb2_grpc.ControllerStub(channel)
     stream = stub.WriteStream()
     await stream.write(message)
@@ -352,7 +352,7 @@ async def test_a_refusal_of_one_request_is_a_status_that_names_the_leader(
     for call in (writing, stub.ListTopics(pb.ListTopics())):
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await call
-        found = refusal_of(refused.value)
+        found = error_info_of(refused.value)
         assert found is not None
         assert (found.code, found.reason) == (grpc.StatusCode.UNAVAILABLE, "NOT_CONTROLLER")
         assert (found.metadata["leader_host"], found.metadata["leader_port"]) == ("two", "9094")

@@ -13,7 +13,7 @@ import pytest
 
 from quorate.h2.name_resolver import RESOLVER
 from quorate.raft import messages as m
-from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
+from quorate.raft.api import Peer, ProbeLeader, RequestFailure, SendRequest
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId
 from tests.integration.rpc.conftest import HOST, WAIT_S, WHO, Served, serve
@@ -107,7 +107,7 @@ async def ask_until(
     caller: Caller, to: Peer, request: m.PeerRequest, wanted: m.PeerResponse
 ) -> None:
     async with asyncio.timeout(WAIT_S):
-        answer: m.PeerResponse | CallFailure | None = None
+        answer: m.PeerResponse | RequestFailure | None = None
         while answer != wanted:
             send(caller, to, request)
             answer = (await caller.answer())[1]
@@ -160,7 +160,7 @@ async def test_a_resignation_that_another_replica_acknowledges_is_not_done(
     send(caller, Peer(NodeId(2), HOST, served.port), end)
     asked = await served.raft.asked()
     asked.answer.set_result(m.EndQuorumEpochResponse(ErrorCode.NONE, LEADER))
-    assert (await caller.answer())[1] is CallFailure.DISCONNECTED
+    assert (await caller.answer())[1] is RequestFailure.DISCONNECTED
 
 
 async def test_names_that_hang_delay_no_other(served: Served, names: Names, caller: Caller) -> None:
@@ -191,7 +191,7 @@ async def test_a_name_that_resolves_no_more_is_called_where_it_was(
     RESOLVER.forget("kept.example")
     async for caller in opened(2000):
         send(caller, to, VOTE)
-        assert (await caller.answer())[1] is CallFailure.DISCONNECTED
+        assert (await caller.answer())[1] is RequestFailure.DISCONNECTED
         words = caller.client.outcomes.last(to.host, to.port)
         assert "kept.example cannot be resolved: Name or service not known" in (words or "")
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.raft import messages as m
-from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
+from quorate.raft.api import Peer, ProbeLeader, RequestFailure, SendRequest
 from quorate.raft.identity.peer_identity import ReplicaIdentity
 from quorate.records.batch import CorruptBatchError
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset
-from quorate.rpc.raft.transport import RaftClient
+from quorate.rpc.raft.transport import RaftTransport
 from tests.integration.rpc.conftest import HOST, WAIT_S, Served, serve
 from tests.integration.transports import chosen
 from tests.unit.raft import cores
@@ -70,8 +70,8 @@ def parse(data: bytes) -> m.FetchedBatches:
 class Caller:
     """A client, what it was answered, and its calls by number."""
 
-    client: RaftClient
-    answers: asyncio.Queue[tuple[int, m.PeerResponse | CallFailure]]
+    client: RaftTransport
+    answers: asyncio.Queue[tuple[int, m.PeerResponse | RequestFailure]]
     probes: asyncio.Queue[tuple[int, bool]]
     calls: int = field(default=0)
 
@@ -80,7 +80,7 @@ class Caller:
         self.client.send(SendRequest(CallId(self.calls), peer(to.port), request))
         return self.calls
 
-    async def answer(self) -> tuple[int, m.PeerResponse | CallFailure]:
+    async def answer(self) -> tuple[int, m.PeerResponse | RequestFailure]:
         return await asyncio.wait_for(self.answers.get(), WAIT_S)
 
 
@@ -89,9 +89,9 @@ def peer(port: int) -> Peer:
 
 
 async def opened(request_timeout_ms: int) -> AsyncIterator[Caller]:
-    answers: asyncio.Queue[tuple[int, m.PeerResponse | CallFailure]] = asyncio.Queue()
+    answers: asyncio.Queue[tuple[int, m.PeerResponse | RequestFailure]] = asyncio.Queue()
     probes: asyncio.Queue[tuple[int, bool]] = asyncio.Queue()
-    client = RaftClient(
+    client = RaftTransport(
         own=OWN,
         transport=chosen(),
         on_response=lambda call, answer: answers.put_nowait((call, answer)),
@@ -161,7 +161,7 @@ async def test_what_follows_from_an_answer_has_other_causes(served: Served) -> N
     cause = ContextVar[str]("cause")
     causes: asyncio.Queue[str] = asyncio.Queue()
     cause.set("the client")
-    client = RaftClient(
+    client = RaftTransport(
         own=OWN,
         transport=chosen(),
         on_response=lambda *_: causes.put_nowait(cause.get()),
@@ -180,7 +180,7 @@ async def test_what_follows_from_an_answer_has_other_causes(served: Served) -> N
 async def test_batches_that_do_not_check_are_no_answer(served: Served, caller: Caller) -> None:
     call = caller.send(served, fetch(10))
     (await served.raft.asked()).answer.set_result(fetched(1, b"bad"))
-    assert await caller.answer() == (call, CallFailure.UNREADABLE)
+    assert await caller.answer() == (call, RequestFailure.UNREADABLE)
     again = caller.send(served, fetch(10))
     (await served.raft.asked()).answer.set_result(fetched(1, b"good"))
     assert await caller.answer() == (again, fetched(1, b"good"))
@@ -193,13 +193,13 @@ async def test_a_peer_that_ends_fails_its_fetches_and_is_found_again(caller: Cal
     await server.raft.asked()
     await server.server.stop()
     assert [await caller.answer(), await caller.answer()] == [
-        (call, CallFailure.DISCONNECTED) for call in calls
+        (call, RequestFailure.DISCONNECTED) for call in calls
     ]
     back = await serve(server.port)
     try:
-        answer: m.PeerResponse | CallFailure = CallFailure.DISCONNECTED
+        answer: m.PeerResponse | RequestFailure = RequestFailure.DISCONNECTED
         asking = asyncio.ensure_future(back.raft.asked())
-        while answer is CallFailure.DISCONNECTED:
+        while answer is RequestFailure.DISCONNECTED:
             # Until the channel has connected again, each call fails at once.
             call = caller.send(back, fetch(10))
             reply = asyncio.ensure_future(caller.answer())
@@ -220,7 +220,7 @@ async def test_a_peer_that_moves_is_called_where_it_is(
     await served.raft.asked()
     second = caller.send(another, fetch(10))
     asked = await another.raft.asked()
-    assert await caller.answer() == (first, CallFailure.DISCONNECTED)
+    assert await caller.answer() == (first, RequestFailure.DISCONNECTED)
     asked.answer.set_result(fetched(1))
     assert await caller.answer() == (second, fetched(1))
     assert await served.raft.given_up() == 1
@@ -228,7 +228,7 @@ async def test_a_peer_that_moves_is_called_where_it_is(
 
 async def test_a_call_without_an_answer_times_out(served: Served, impatient: Caller) -> None:
     call = impatient.send(served, VOTE)
-    assert await impatient.answer() == (call, CallFailure.TIMED_OUT)
+    assert await impatient.answer() == (call, RequestFailure.TIMED_OUT)
 
 
 async def test_a_port_where_nobody_listens_is_a_disconnect_and_refuses(
@@ -237,7 +237,7 @@ async def test_a_port_where_nobody_listens_is_a_disconnect_and_refuses(
     with socket.create_server((HOST, 0)) as taken:
         free = taken.getsockname()[1]
     caller.client.send(SendRequest(CallId(1), peer(free), VOTE))
-    assert await caller.answer() == (1, CallFailure.DISCONNECTED)
+    assert await caller.answer() == (1, RequestFailure.DISCONNECTED)
     caller.client.probe(ProbeLeader(CallId(2), peer(free)))
     assert await asyncio.wait_for(caller.probes.get(), WAIT_S) == (2, True)
     caller.client.probe(ProbeLeader(CallId(3), peer(served.port)))
@@ -249,11 +249,11 @@ async def test_a_connection_that_let_a_call_time_out_is_not_trusted_again(
 ) -> None:
     """Its machine may be gone, or its name mean another one, long before the kernel notices."""
     call = impatient.send(served, VOTE)
-    assert await impatient.answer() == (call, CallFailure.TIMED_OUT)
+    assert await impatient.answer() == (call, RequestFailure.TIMED_OUT)
     before = impatient.client._links[peer(served.port)]
     impatient.send(served, VOTE)
     assert impatient.client._links[peer(served.port)] is not before
-    assert (await impatient.answer())[1] is CallFailure.TIMED_OUT
+    assert (await impatient.answer())[1] is RequestFailure.TIMED_OUT
 
 
 async def test_a_voter_tried_at_two_addresses_keeps_the_one_that_somebody_waits_for(
@@ -270,7 +270,7 @@ async def test_a_voter_tried_at_two_addresses_keeps_the_one_that_somebody_waits_
     with socket.create_server((HOST, 0)) as taken:
         free = taken.getsockname()[1]
     caller.client.send(SendRequest(CallId(9), peer(free), VOTE))
-    assert await caller.answer() == (9, CallFailure.DISCONNECTED)
+    assert await caller.answer() == (9, RequestFailure.DISCONNECTED)
     assert set(caller.client._links) == {peer(free)}
 
 
@@ -289,7 +289,7 @@ async def test_a_fetch_whose_link_is_left_before_it_began_is_reported(
     served: Served, another: Served, caller: Caller
 ) -> None:
     first, second = caller.send(served, fetch(10)), caller.send(another, fetch(10))
-    assert await caller.answer() == (first, CallFailure.DISCONNECTED)
+    assert await caller.answer() == (first, RequestFailure.DISCONNECTED)
     (await another.raft.asked()).answer.set_result(fetched(1))
     assert await caller.answer() == (second, fetched(1))
 
@@ -301,7 +301,7 @@ async def test_a_call_whose_channel_is_closed_under_it_is_reported(
     await served.raft.asked()
     caller.client._links[peer(served.port)].is_stale = True
     second = caller.send(served, VOTE)
-    assert await caller.answer() == (first, CallFailure.DISCONNECTED)
+    assert await caller.answer() == (first, RequestFailure.DISCONNECTED)
     (await served.raft.asked()).answer.set_result(GRANTED)
     assert await caller.answer() == (second, GRANTED)
 
@@ -313,7 +313,7 @@ async def test_a_stream_without_an_answer_ends_and_the_next_fetch_has_a_fresh_on
     async for patient in opened(2000):
         first = patient.send(served, replace(fetch(10), max_wait_ms=Millis(1)))
         unanswered = await served.raft.asked()
-        assert await patient.answer() == (first, CallFailure.DISCONNECTED)
+        assert await patient.answer() == (first, RequestFailure.DISCONNECTED)
         second = patient.send(served, replace(fetch(11), max_wait_ms=Millis(60_000)))
         asked = await served.raft.asked()
         if not unanswered.answer.done():
@@ -331,4 +331,4 @@ async def test_a_fetch_after_one_that_never_left_is_reported_too() -> None:
             for call in (1, 2, 3):
                 request = replace(fetch(10), max_wait_ms=Millis(0))
                 caller.client.send(SendRequest(CallId(call), peer(port), request))
-                assert await caller.answer() == (call, CallFailure.DISCONNECTED)
+                assert await caller.answer() == (call, RequestFailure.DISCONNECTED)

@@ -9,9 +9,9 @@ from quorate.controller.authorization.authorizer import (
     CLUSTER,
     TOPICS,
     UNLIMITED,
-    Allowance,
+    AllowedNames,
     Grant,
-    Names,
+    NameSet,
     Operation,
     Permission,
     ResourceKind,
@@ -19,7 +19,7 @@ from quorate.controller.authorization.authorizer import (
     topic_resource,
 )
 
-SOME = Names.of(["a", "bc"], ["x", "ab-"])
+SOME = NameSet.of(["a", "bc"], ["x", "ab-"])
 
 
 @pytest.mark.parametrize(
@@ -27,32 +27,32 @@ SOME = Names.of(["a", "bc"], ["x", "ab-"])
     [("a", True), ("bc", True), ("b", False), ("ab", False), ("ab-", True), ("ab-1", True)],
 )
 def test_names_are_literal_or_begin_in_some_way(name: str, is_one: bool) -> None:  # noqa: FBT001
-    assert SOME.have(name) is is_one
+    assert SOME.contains(name) is is_one
 
 
 def test_a_star_is_every_name() -> None:
-    assert Names.of("*") == Names(are_all=True)
-    assert Names.of(["*", "a"]).have("b")
-    assert Names.of().are_none
+    assert NameSet.of("*") == NameSet(are_all=True)
+    assert NameSet.of(["*", "a"]).contains("b")
+    assert NameSet.of().are_none
     assert not SOME.are_none
     # A prefix of no length is the beginning of all names; a star in one is a letter.
-    assert Names.of(prefixes=[""]).have("a")
-    assert not Names.of(prefixes=["*"]).have("a")
+    assert NameSet.of(prefixes=[""]).contains("a")
+    assert not NameSet.of(prefixes=["*"]).contains("a")
 
 
 def test_a_denial_goes_before_what_is_allowed_beside_it_and_no_further() -> None:
-    but_for_x1 = Allowance(Names(are_all=True), Names.of(["x1"]))
+    but_for_x1 = AllowedNames(NameSet(are_all=True), NameSet.of(["x1"]))
     assert not Grant(but_for_x1).covers("x1")
     assert Grant(but_for_x1).covers("x2")
-    assert Grant(but_for_x1, Allowance(SOME)).covers("x1")
+    assert Grant(but_for_x1, AllowedNames(SOME)).covers("x1")
 
 
 def test_a_grant_knows_whether_it_is_worth_asking() -> None:
-    nothing = Grant(Allowance(Names.of()), Allowance(SOME, Names.of("*")))
+    nothing = Grant(AllowedNames(NameSet.of()), AllowedNames(SOME, NameSet.of("*")))
     assert (ALL.is_all, ALL.is_none) == (True, False)
     assert (nothing.is_all, nothing.is_none) == (False, True)
     assert not nothing.covers("a")
-    some = Grant(Allowance(Names.of("*"), SOME))
+    some = Grant(AllowedNames(NameSet.of("*"), SOME))
     assert (some.is_all, some.is_none) == (False, False)
 
 
@@ -61,7 +61,7 @@ def test_rights_are_granted_once_for_each_operation_on_each_kind() -> None:
 
     def grant(operation: Operation, kind: ResourceKind) -> Grant:
         asked.append((operation, kind))
-        return Grant(Allowance(SOME)) if kind is ResourceKind.TOPIC else Grant()
+        return Grant(AllowedNames(SOME)) if kind is ResourceKind.TOPIC else Grant()
 
     rights = Rights("User:a", grant)
     assert rights.may(Operation.CREATE, topic_resource("a"))

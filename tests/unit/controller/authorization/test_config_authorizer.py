@@ -15,7 +15,7 @@ from quorate.controller.authorization.authorizer import (
 )
 from quorate.controller.authorization.config_authorizer import (
     CALLERS_KEPT_MAX,
-    ListedIdentities,
+    ConfigAuthorizer,
     Rule,
 )
 
@@ -23,12 +23,12 @@ ALICE = "User:CN=alice"
 BOB = "User:CN=bob"
 
 
-def listed(*rules: Rule, **lists: str) -> ListedIdentities:
+def listed(*rules: Rule, **lists: str) -> ConfigAuthorizer:
     allowed = {Operation[name.upper()]: frozenset({who}) for name, who in lists.items()}
-    return ListedIdentities(frozenset({BOB}), allowed, rules)
+    return ConfigAuthorizer(frozenset({BOB}), allowed, rules)
 
 
-def may(identities: ListedIdentities, who: str, operation: Operation, resource: Resource) -> bool:
+def may(identities: ConfigAuthorizer, who: str, operation: Operation, resource: Resource) -> bool:
     return identities.rights(None, Caller(who)).may(operation, resource)
 
 

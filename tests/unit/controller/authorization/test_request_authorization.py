@@ -14,12 +14,12 @@ from quorate.controller import request_types
 from quorate.controller.authorization import authorizer
 from quorate.controller.authorization.authorizer import (
     CLUSTER,
-    EVERY_NAME,
+    WILDCARD,
     Caller,
     Operation,
     topic_resource,
 )
-from quorate.controller.authorization.config_authorizer import ListedIdentities, Rule
+from quorate.controller.authorization.config_authorizer import ConfigAuthorizer, Rule
 from quorate.controller.brokers.messages import ListBrokers, UnregisterBroker
 from quorate.controller.configs.messages import (
     AlteredResource,
@@ -36,7 +36,7 @@ from quorate.controller.features import messages as features
 from quorate.controller.message_registry import REQUESTS
 from quorate.controller.reads import answer_in_slices
 from quorate.controller.request_types import ReadRequest, WriteRequest
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.controller.topics.messages import (
     CreatedTopic,
     CreateTopics,
@@ -59,15 +59,15 @@ REFUSED: Final = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHOR
 
 def guarded(*rules: tuple[Operation, str]) -> Cluster:
     """A cluster where alice may do these to topics that begin so; the tests themselves anything."""
-    identities = ListedIdentities(
+    identities = ConfigAuthorizer(
         frozenset({CALLER.principal}),
         {},
         [
             Rule(
                 frozenset({ALICE.principal}),
                 frozenset({operation}),
-                CLUSTER if beginning == EVERY_NAME else topic_resource(beginning),
-                is_prefix=beginning != EVERY_NAME,
+                CLUSTER if beginning == WILDCARD else topic_resource(beginning),
+                is_prefix=beginning != WILDCARD,
             )
             for operation, beginning in rules
         ],
@@ -119,7 +119,7 @@ def test_others_have_turns_while_many_items_are_judged(monkeypatch: pytest.Monke
 
 
 def test_create_on_the_cluster_is_create_on_every_topic() -> None:
-    cluster = guarded((Operation.CREATE, EVERY_NAME))
+    cluster = guarded((Operation.CREATE, WILDCARD))
     assert cluster.ask(CreateTopics((NewTopic("x"),)), ALICE).topics[0].error is ErrorCode.NONE
 
 
@@ -266,7 +266,7 @@ def results_of(cluster: Cluster, request: Any) -> tuple[Any, ...]:  # noqa: ANN4
             assert not decision.values
             reply: Any = decision.reply
         else:
-            reply = finish(answer_in_slices(cluster.image, request, rights_in(cluster)))
+            reply = run_to_end(answer_in_slices(cluster.image, request, rights_in(cluster)))
     except RefusedError as refused:
         # A question may be none, whoever asks.
         return () if refused.error is ErrorCode.INVALID_REQUEST else (refused,)

@@ -6,7 +6,7 @@ import pytest
 
 from quorate.controller.brokers import heartbeats
 from quorate.controller.brokers.messages import BrokerHeartbeatReply
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.controller.topics.messages import DeleteTopics
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
@@ -136,7 +136,7 @@ def test_brokers_that_went_silent_together_are_fenced_together(cluster: Cluster)
 def test_no_more_brokers_are_fenced_together_than_a_turn_can_bear(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeats, "FENCED_TOGETHER_MAX", 2)
+    monkeypatch.setattr(heartbeats, "FENCE_BATCH_MAX", 2)
     cluster.now_ms = 9000
     assert [len(records) for records in cluster.settle()] == [2, 1]
     assert cluster.controller.expire(2 * cluster.now_ms) is None
@@ -279,7 +279,7 @@ def test_renewed_sessions_still_know_what_a_broker_that_shuts_down_waits_for(
     cluster.create("a", (1, 2))
     cluster.ask(cluster.heartbeat(1, want_shut_down=True))
     keep_alive(cluster, 2, 3)
-    cluster.controller.renew(0)
+    cluster.controller.reset_timers(0)
     assert cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down
 
 
@@ -326,7 +326,7 @@ def test_a_broker_whose_heartbeat_has_waited_has_a_session_after_the_decision(
     """It waits for the answer, and asks again after that."""
     beat = cluster.heartbeat(1)
     cluster.controller.hear(beat, CALLER, 1000)
-    finish(cluster.controller.decide_in_slices(beat, CALLER, 18_999))
+    run_to_end(cluster.controller.decide_in_slices(beat, CALLER, 18_999))
     cluster.now_ms = 19_000
     keep_alive(cluster, 2, 3)
     assert cluster.controller.expire(27_998) is None
@@ -340,12 +340,12 @@ def test_an_old_heartbeat_is_no_sign_of_life_when_it_is_decided(cluster: Cluster
     cluster.controller.hear(beat, CALLER, 1000)
     cluster.now_ms = 19_000
     keep_alive(cluster, 2, 3)
-    finish(cluster.controller.decide_in_slices(beat, CALLER, cluster.now_ms))
+    run_to_end(cluster.controller.decide_in_slices(beat, CALLER, cluster.now_ms))
     decision = cluster.controller.expire(cluster.now_ms)
     assert decision is not None
     assert decision.records == (change(cluster, 1, fenced=1),)
     cluster.commit(decision)
-    again = finish(cluster.controller.decide_in_slices(beat, CALLER, cluster.now_ms))
+    again = run_to_end(cluster.controller.decide_in_slices(beat, CALLER, cluster.now_ms))
     assert (again.records, again.reply) == ((), BrokerHeartbeatReply(is_caught_up=True))
     # The next one is.
     assert cluster.records(cluster.heartbeat(1)) == (change(cluster, 1, fenced=-1),)

@@ -16,4 +16,4 @@ def test_what_is_replayed_is_what_a_snapshot_holds(cluster: Cluster) -> None:
 
 def test_what_brokers_ask_is_decided_for_an_offset_and_has_no_pauses() -> None:
     assert all(write.decide is not None for write in BROKERS.writes)
-    assert not any(write.onto_overlay for write in BROKERS.writes)
+    assert not any(write.uses_overlay for write in BROKERS.writes)

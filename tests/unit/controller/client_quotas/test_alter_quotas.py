@@ -14,7 +14,7 @@ from quorate.controller.client_quotas.messages import (
 )
 from quorate.controller.client_quotas.quota_entities import key_of
 from quorate.controller.request_types import RECORDS_MAX
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.records.errors import ErrorCode
 from quorate.records.metadata import ClientQuotaRecord, EntityData
 from tests.unit.controller.client_quotas.conftest import ADDRESS, BOTH, USER, alter, drop, put
@@ -135,8 +135,8 @@ def test_others_have_turns_between_two_entities(cluster: Cluster) -> None:
 def test_changes_of_one_batch_see_each_other(make_cluster: Callable[..., Cluster]) -> None:
     cluster = make_cluster(gathers=True)
     first = cluster.controller.decide(alter(USER, put()), CALLER, 0)
-    again = finish(cluster.controller.decide_in_slices(alter(USER, put()), CALLER, 0))
+    again = run_to_end(cluster.controller.decide_in_slices(alter(USER, put()), CALLER, 0))
     assert (len(first.records), len(again.records)) == (1, 0)
-    cluster.controller.cut(again.end_offset)
+    cluster.controller.end_batch(again.end_offset)
     cluster.commit(again)
     assert cluster.image.client_quotas.of(key_of(USER))

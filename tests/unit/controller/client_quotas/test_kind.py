@@ -13,9 +13,9 @@ def test_what_is_replayed_is_what_a_snapshot_holds(cluster: Cluster) -> None:
     records = cluster.records(alter(USER, put()))
     assert tuple(each for each in CLIENT_QUOTAS.snapshot(cluster.image) if each) == records
     assert {type(record) for record in records} == set(CLIENT_QUOTAS.replay)
-    (entities,) = CLIENT_QUOTAS.large(cluster.image)
+    (entities,) = CLIENT_QUOTAS.large_parts(cluster.image)
     assert len(entities) == 1
 
 
 def test_changes_share_an_image() -> None:
-    assert all(write.onto_overlay for write in CLIENT_QUOTAS.writes)
+    assert all(write.uses_overlay for write in CLIENT_QUOTAS.writes)

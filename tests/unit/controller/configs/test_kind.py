@@ -19,4 +19,4 @@ def test_what_is_replayed_is_what_a_snapshot_holds(topic: Cluster) -> None:
 
 
 def test_changes_share_an_image() -> None:
-    assert all(write.onto_overlay for write in CONFIGS.writes)
+    assert all(write.uses_overlay for write in CONFIGS.writes)

@@ -12,5 +12,5 @@ def test_a_subject_holds_its_own_rows_and_no_others() -> None:
     image = delta.apply(LOG_BEGIN)
     for subject, record in ((ACLS, acl()), (SCRAM_CREDENTIALS, scram())):
         assert [row for row in subject.snapshot(image) if row is not None] == [record]
-        (rows,) = subject.large(image)
+        (rows,) = subject.large_parts(image)
         assert len(rows) == 1

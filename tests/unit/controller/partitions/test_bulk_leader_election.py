@@ -20,7 +20,11 @@ from quorate.controller.partitions.bulk_leader_election import (
     rows_max,
 )
 from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
-from quorate.controller.partitions.leader_election import change_of, choose_preferred, needs_look
+from quorate.controller.partitions.leader_election import (
+    choose_preferred,
+    needs_election,
+    partition_change,
+)
 from quorate.controller.partitions.partition import (
     LOST_DIR,
     MIGRATING_DIR,
@@ -127,7 +131,7 @@ def one_by_one(
 ) -> dict[int, PartitionChangeRecord]:
     topics = {topic.number: topic for topic in image.topics.by_id.values()}
     found = {
-        key: change_of(image, topics[key // key_of(1, 0)], key & PARTITION_ID_MAX, acceptor)
+        key: partition_change(image, topics[key // key_of(1, 0)], key & PARTITION_ID_MAX, acceptor)
         for key in keys
     }
     return {key: record for key, record in found.items() if record is not None}
@@ -143,7 +147,7 @@ def test_many_get_what_each_would_get_alone(level: int) -> None:
         active = draw.sample(BROKERS, draw.randint(0, len(BROKERS)))
         acceptor = LeaderAcceptor(image.brokers, frozenset(active))
         rows = rows_of(image)
-        needed = needs_look(rows, acceptor)
+        needed = needs_election(rows, acceptor)
         # A leader out of sync is one that only a strange log has.
         is_led = (rows.isr == rows.leaders[:, None]).any(axis=1) | (rows.leaders == NO_LEADER)
         others = rows.keys[np.flatnonzero(~needed & is_led)].tolist()
@@ -200,7 +204,10 @@ def test_what_was_elected_is_worked_into_an_image() -> None:
     after = delta.apply(image.position)
     expected = dict(rows_of(image).partitions()) | dict(elected.new.partitions())
     assert dict(rows_of(after).partitions()) == expected
-    before, now = rows_of(image).standing(), rows_of(after).standing()
+    before, now = (
+        rows_of(image).offline_and_imbalanced_counts(),
+        rows_of(after).offline_and_imbalanced_counts(),
+    )
     tally = after.topics.tally
     assert (tally.offline, tally.imbalanced) == (now[0] - before[0], now[1] - before[1])
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from quorate.controller.partitions import directory_index
 from quorate.controller.partitions.directory_index import (
+    index_dtype,
     interned,
-    mapped,
-    place_type,
-    unified,
+    merge_tables,
+    remap,
     without_unused,
 )
 from quorate.records.ids import DirectoryId
@@ -41,11 +41,11 @@ def test_directories_that_share_what_they_are_found_by_are_kept_apart() -> None:
 
 @given(st.lists(st.lists(directories, unique=True).map(tuple), min_size=1, max_size=4))
 def test_lists_become_one_list(tables: list[tuple[DirectoryId, ...]]) -> None:
-    together, moved = unified([*tables, tables[0]])
+    together, moved = merge_tables([*tables, tables[0]])
     assert len(set(together)) == len(together)
     for table, each in zip([*tables, tables[0]], moved, strict=True):
-        places = np.arange(len(table), dtype=place_type(len(table)))
-        there = mapped(places, each, place_type(len(together)))
+        places = np.arange(len(table), dtype=index_dtype(len(table)))
+        there = remap(places, each, index_dtype(len(together)))
         assert tuple(together[place] for place in there.tolist()) == table
 
 
@@ -59,4 +59,9 @@ def test_what_is_in_no_place_is_left_out_where_it_is_most() -> None:
 
 
 def test_places_are_as_small_as_their_list_allows() -> None:
-    assert [np.dtype(place_type(count)).itemsize for count in (0, 256, 257, 70_000)] == [1, 1, 2, 4]
+    assert [np.dtype(index_dtype(count)).itemsize for count in (0, 256, 257, 70_000)] == [
+        1,
+        1,
+        2,
+        4,
+    ]

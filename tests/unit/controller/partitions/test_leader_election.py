@@ -10,7 +10,7 @@ from quorate.controller.brokers.image import Brokers
 from quorate.controller.configs.image import Configs
 from quorate.controller.image import MetadataImage
 from quorate.controller.partitions.leader_acceptor import LeaderAcceptor
-from quorate.controller.partitions.leader_election import change_of, needs_look
+from quorate.controller.partitions.leader_election import needs_election, partition_change
 from quorate.controller.partitions.partition import (
     LOST_DIR,
     MIGRATING_DIR,
@@ -94,7 +94,7 @@ def changes(image: MetadataImage, *active: int) -> list[PartitionChangeRecord]:
     """What has to change when these may lead, by topic and partition."""
     acceptor = LeaderAcceptor(image.brokers, frozenset(active))
     found = [
-        change_of(image, image.topics.by_id[id_], partition_id, acceptor)
+        partition_change(image, image.topics.by_id[id_], partition_id, acceptor)
         for id_, partition_id in looked_at(image, *active)
     ]
     return [record for record in found if record is not None]
@@ -105,7 +105,7 @@ def looked_at(image: MetadataImage, *active: int) -> list[tuple[TopicId, int]]:
     rows = image.topics.partitions.rows.rows_from(0, 10_000)
     if rows is None:
         return []
-    found = np.flatnonzero(needs_look(rows, LeaderAcceptor(image.brokers, frozenset(active))))
+    found = np.flatnonzero(needs_election(rows, LeaderAcceptor(image.brokers, frozenset(active))))
     return list(zip(rows.topics_at(found), rows.partition_ids[found].tolist(), strict=True))
 
 
@@ -237,7 +237,7 @@ def test_nobody_looks_at_partitions_that_are_as_they_should_be() -> None:
     assert [number for _, number in looked_at(image, 1)] == [0, 3]
     assert [number for _, number in looked_at(image, 2, 3)] == [0, 1, 2, 3]
     none_active = LeaderAcceptor(image.brokers, frozenset())
-    assert change_of(image, image.topics.by_id[topic_id("a")], 9, none_active) is None
+    assert partition_change(image, image.topics.by_id[topic_id("a")], 9, none_active) is None
 
 
 # --- directories ----------------------------------------------------------------------------------

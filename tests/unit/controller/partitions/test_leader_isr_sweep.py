@@ -11,7 +11,7 @@ import pytest
 
 from quorate.controller.brokers.messages import UnregisterBroker
 from quorate.controller.partitions import leader_isr_sweep, tree
-from quorate.controller.partitions.leader_election import change_of, needs_look
+from quorate.controller.partitions.leader_election import needs_election, partition_change
 from quorate.controller.partitions.partition import NO_LEADER, UNASSIGNED_DIR
 from quorate.controller.partitions.rows import FIXED, key_of
 from quorate.controller.topics.messages import DeleteTopics
@@ -85,9 +85,9 @@ def test_a_slice_compares_so_many_rows_and_no_more(
 
     def noting(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
         looked_at.append(len(rows))
-        return needs_look(rows, acceptor)
+        return needs_election(rows, acceptor)
 
-    monkeypatch.setattr(leader_isr_sweep, "needs_look", noting)
+    monkeypatch.setattr(leader_isr_sweep, "needs_election", noting)
     topics.settle()
     assert_settled(topics.image)
     assert max(looked_at) <= 6
@@ -103,7 +103,7 @@ def test_partitions_that_are_looked_at_alone_are_few_at_a_time(
 
     def noting(*arguments: object) -> PartitionChangeRecord | None:
         examined[-1] += 1
-        return change_of(*arguments)  # type: ignore[arg-type]
+        return partition_change(*arguments)  # type: ignore[arg-type]
 
     cluster.ask(cluster.heartbeat(2, want_fence=True))
     cluster.settle()
@@ -111,7 +111,7 @@ def test_partitions_that_are_looked_at_alone_are_few_at_a_time(
     cluster.create("others", *[(1, 3)] * 8)
     cluster.ask(cluster.heartbeat(2))
     cluster.settle()
-    monkeypatch.setattr(leader_isr_sweep, "change_of", noting)
+    monkeypatch.setattr(leader_isr_sweep, "partition_change", noting)
     for broker_id, examined_max in ((1, 5), (3, 5)):
         examined.append(0)
         cluster.ask(cluster.heartbeat(broker_id, want_fence=True))
@@ -283,16 +283,16 @@ def test_a_pass_does_not_keep_the_topics_that_were_there_when_it_began(topics: C
     image = topics.image
     held = (image, image.topics, image.topics.by_id, image.topics.partitions)
     before = list(map(sys.getrefcount, held))
-    settling_ = leader_isr_sweep.Settling(later=frozenset({1})).begun(image)
+    settling_ = leader_isr_sweep.LeaderIsrSweep(later=frozenset({1})).restarted(image)
     assert list(map(sys.getrefcount, held)) == before
     assert settling_.cursor is not None
 
 
 def test_a_pass_does_not_go_on_to_what_was_made_since_it_began(topics: Cluster) -> None:
     """Those who make topics all the time would never let it end."""
-    begun = leader_isr_sweep.Settling(later=frozenset({1})).begun(topics.image)
+    begun = leader_isr_sweep.LeaderIsrSweep(later=frozenset({1})).restarted(topics.image)
     topics.create("new", (2, 3))
     assert begun.cursor is not None
-    new = topics.image.topics.named("new")
+    new = topics.image.topics.by_name_or_none("new")
     assert new is not None
     assert begun.cursor.end == key_of(new.number, 0)

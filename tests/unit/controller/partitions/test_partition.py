@@ -12,7 +12,7 @@ from quorate.controller.partitions.partition import (
     UNASSIGNED_DIR,
     Partition,
     is_reserved,
-    seldom_of,
+    rare_fields_of,
 )
 from quorate.records.ids import format_uuid
 
@@ -26,9 +26,9 @@ def test_a_partition_is_balanced_while_its_first_replica_leads() -> None:
 
 
 def test_what_a_partition_seldom_has_is_told_apart() -> None:
-    assert seldom_of(ONE) == NO_SELDOM
-    assert seldom_of(replace(ONE, adding_replicas=(3,))).adding_replicas == (3,)
-    assert seldom_of(replace(ONE, last_known_elr=(3,))) != NO_SELDOM
+    assert rare_fields_of(ONE) == NO_SELDOM
+    assert rare_fields_of(replace(ONE, adding_replicas=(3,))).adding_replicas == (3,)
+    assert rare_fields_of(replace(ONE, last_known_elr=(3,))) != NO_SELDOM
 
 
 def test_reserved_directories_have_kafkas_names() -> None:

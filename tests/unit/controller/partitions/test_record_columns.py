@@ -10,22 +10,25 @@ import pytest
 
 from quorate.controller.partitions.partition import MIGRATING_DIR, Partition
 from quorate.controller.partitions.record_columns import (
-    DeclinedError,
+    NotColumnarError,
     read_changes,
     read_partitions,
 )
 from quorate.controller.partitions.records import changed
 from quorate.controller.partitions.rows import PartitionRows, key_of
 from quorate.records.batch import encode_batch, read_header
-from quorate.records.columnar.pieces import read_pieces
+from quorate.records.columnar.pieces import iter_pieces
 from quorate.records.ids import DirectoryId, TopicId
 from quorate.records.metadata import PartitionChangeRecord, PartitionRecord, encode_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.controller.partitions.record_columns import PartitionChanges, Partitions
-    from quorate.records.columnar.pieces import Piece
+    from quorate.controller.partitions.record_columns import (
+        PartitionChangeColumns,
+        PartitionColumns,
+    )
+    from quorate.records.columnar.pieces import RecordPiece
     from quorate.records.metadata import MetadataRecord
 
 A, B = TopicId(b"a" * 16), TopicId(b"b" * 16)
@@ -33,9 +36,9 @@ DIRS = tuple(DirectoryId(bytes([number]) * 16) for number in (1, 2, 3))
 ONE = Partition(replicas=(1, 2, 3), isr=(1, 2), leader=1, directories=DIRS)
 
 
-def piece_of(records: Sequence[MetadataRecord], version: int) -> Piece:
+def piece_of(records: Sequence[MetadataRecord], version: int) -> RecordPiece:
     buffer = encode_batch([encode_record(each, version) for each in records], timestamp_ms=1)
-    (piece,) = read_pieces(buffer, 0, read_header(buffer))
+    (piece,) = iter_pieces(buffer, 0, read_header(buffer))
     return piece
 
 
@@ -53,11 +56,11 @@ def partition(topic_id: TopicId, partition_id: int, **fields: Any) -> PartitionR
     return replace(record, **fields)
 
 
-def partitions(*records: PartitionRecord, version: int = 2) -> Partitions:
+def partitions(*records: PartitionRecord, version: int = 2) -> PartitionColumns:
     return read_partitions(piece_of(records, version), np.arange(len(records)))
 
 
-def changes(*records: PartitionChangeRecord, version: int = 2) -> PartitionChanges:
+def changes(*records: PartitionChangeRecord, version: int = 2) -> PartitionChangeColumns:
     return read_changes(piece_of(records, version), np.arange(len(records)))
 
 
@@ -96,20 +99,20 @@ def test_replicas_of_old_records_lie_in_directories_to_be_told() -> None:
     ],
 )
 def test_partitions_that_are_errors_or_very_wide_are_declined(fields: dict[str, Any]) -> None:
-    with pytest.raises(DeclinedError):
+    with pytest.raises(NotColumnarError):
         partitions(partition(A, 1), partition(A, 2), replace(partition(A, 3), **fields))
 
 
 def test_a_partition_that_is_there_twice_is_declined() -> None:
     read = partitions(partition(A, 0), partition(B, 0), partition(A, 0))
-    with pytest.raises(DeclinedError):
+    with pytest.raises(NotColumnarError):
         read.rows(read.topic_runs(), {A: 1, B: 2})
 
 
 def test_bytes_that_do_not_decode_are_declined() -> None:
     buffer = encode_batch([encode_record(partition(A, 0), 2)[:-1]], timestamp_ms=1)
-    (piece,) = read_pieces(buffer, 0, read_header(buffer))
-    with pytest.raises(DeclinedError):
+    (piece,) = iter_pieces(buffer, 0, read_header(buffer))
+    with pytest.raises(NotColumnarError):
         read_partitions(piece, np.arange(1))
 
 
@@ -140,7 +143,7 @@ def test_changes_of_leaders_and_isrs_are_applied_together() -> None:
     ],
 )
 def test_changes_of_anything_else_are_declined(fields: dict[str, Any]) -> None:
-    with pytest.raises(DeclinedError):
+    with pytest.raises(NotColumnarError):
         changes(change(0), change(1, **fields))
 
 
@@ -156,5 +159,5 @@ def test_changes_of_anything_else_are_declined(fields: dict[str, Any]) -> None:
 def test_changes_that_are_counted_or_cannot_be_are_declined(
     record: PartitionChangeRecord, partition: Partition
 ) -> None:
-    with pytest.raises(DeclinedError):
+    with pytest.raises(NotColumnarError):
         changes(record).applied(PartitionRows.made([(key_of(1, 0), A, partition)]))

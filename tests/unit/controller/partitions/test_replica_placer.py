@@ -12,7 +12,7 @@ from quorate.controller.partitions.replica_placer import (
     place_many_in_slices,
     stripe,
 )
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 
 PLAIN = tuple(RackedBroker(broker_id) for broker_id in (1, 2, 3, 4))
 
@@ -87,7 +87,7 @@ def test_many_are_placed_as_each_is_alone(
     factor = data.draw(st.integers(1, len(racks)))
     striped = stripe(RackedBroker(number * 3, rack) for number, rack in enumerate(racks))
     alone = place(striped, partitions=partitions, replication_factor=factor, placed=placed)
-    many = finish(
+    many = run_to_end(
         place_many_in_slices(
             striped, partitions=partitions, replication_factor=factor, placed=placed
         )

@@ -47,5 +47,5 @@ def test_more_directories_than_a_byte_can_name_are_kept_apart() -> None:
     }
     rows = made(table)
     assert dict(rows.partitions()) == table
-    few, others = rows.part(0, 3), made({500: ONE})
+    few, others = rows.copied(0, 3), made({500: ONE})
     assert dict(merged(few, others).partitions()) == {**dict(few.partitions()), 500: ONE}

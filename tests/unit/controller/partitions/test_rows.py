@@ -89,7 +89,7 @@ def test_a_part_holds_its_rows_and_keeps_no_others(
     start, stop = sorted((min(start, len(rows)), min(stop, len(rows))))
     expected = {key: table[key] for key in sorted(table)[start:stop]}
     assert held(rows.view(start, stop)) == expected
-    part = rows.part(start, stop)
+    part = rows.copied(start, stop)
     assert held(part) == expected
     assert part is rows or part.keys.base is None
 
@@ -106,12 +106,12 @@ def test_columns_are_padded_to_the_widest_row() -> None:
     wide = replace(ONE, replicas=(1, 2, 7), directories=(LOST_DIR,) * 3, isr=(7, 1, 2), leader=-1)
     rows = made({0: ONE, 1: wide})
     assert rows.width == 3
-    assert rows.cells == 2 * (FIXED + 2 * 3)
+    assert rows.cell_count == 2 * (FIXED + 2 * 3)
     assert rows.leaders.tolist() == [2, -1]
     assert rows.replicas.tolist() == [[1, 2, -1], [1, 2, 7]]
     assert rows.isr.tolist() == [[2, -1, -1], [7, 1, 2]]
     assert rows.partition_ids.tolist() == [0, 1]
-    assert rows.standing() == (1, 2)
+    assert rows.offline_and_imbalanced_counts() == (1, 2)
 
 
 def test_those_with_eligible_replicas_are_found() -> None:

@@ -33,7 +33,7 @@ def held(tree: PartitionTree) -> dict[int, Partition]:
     assert list(found) == sorted(found)
     assert len(tree) == len(found)
     assert all(0 < len(part) <= partition_tree.ROWS_MAX for part in parts)
-    for node in tree.taken_apart():
+    for node in tree.disposable_parts():
         assert isinstance(node, tuple)
         firsts, in_node = node
         assert firsts == tuple(part.keys[0] for part in in_node)
@@ -80,7 +80,7 @@ def test_who_goes_on_behind_the_last_key_misses_nobody(
 ) -> None:
     tree, found = tree_of(table), dict[int, Partition]()
     while (rows := tree.rows_from(key, cells)) is not None:
-        assert len(rows) <= partition_tree.ROWS_MAX or rows.cells <= cells
+        assert len(rows) <= partition_tree.ROWS_MAX or rows.cell_count <= cells
         found |= dict(rows.partitions())
         key = int(rows.keys[-1]) + 1
     first = min(found, default=key)
@@ -113,7 +113,7 @@ def test_topics_that_come_and_go_leave_no_holes() -> None:
         parts = [len(part) for part in tree.parts_from(0)]
         # Two neighbours of one node are more than one part can hold; nodes have three parts.
         assert len(parts) <= 3 * sum(parts) / partition_tree.ROWS_MAX + 2, f"seed {seed}"
-        nodes = len(tree.taken_apart())
+        nodes = len(tree.disposable_parts())
         assert nodes <= len(parts), f"seed {seed}"
 
 

@@ -73,7 +73,7 @@ def alteration(
 def asks(
     cluster: Cluster, *partitions: PartitionAlteration, sender: int = 1, **fields: object
 ) -> AlterPartition:
-    topic = cluster.image.topics.named("t")
+    topic = cluster.image.topics.by_name_or_none("t")
     assert topic is not None
     request = AlterPartition(
         broker_id=sender,
@@ -117,7 +117,7 @@ def set_partition(cluster: Cluster, **fields: object) -> None:
     partition = replace(before, **fields)  # type: ignore[arg-type]
     if "directories" not in fields:
         partition = replace(partition, directories=directories_for(before, partition.replicas))
-    topic = cluster.image.topics.named("t")
+    topic = cluster.image.topics.by_name_or_none("t")
     assert topic is not None
     cluster.write(partition_record(topic.topic_id, 0, partition, level=30))
 
@@ -333,7 +333,7 @@ def test_a_request_is_bounded_over_all_its_topics(cluster: Cluster) -> None:
 
 def test_an_index_is_never_that_of_another_topic(cluster: Cluster) -> None:
     cluster.create("u", (1, 2))
-    first, other = (cluster.image.topics.named(name) for name in ("t", "u"))
+    first, other = (cluster.image.topics.by_name_or_none(name) for name in ("t", "u"))
     assert first is not None
     assert other is not None
     # So their keys would be equal.

@@ -11,4 +11,4 @@ def test_what_may_concern_very_many_partitions_has_pauses() -> None:
 
 def test_its_records_are_those_of_topics() -> None:
     assert not REPLICATION.replay
-    assert REPLICATION.timed is not None
+    assert REPLICATION.periodic_task is not None

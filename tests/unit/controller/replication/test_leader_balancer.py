@@ -32,7 +32,7 @@ def imbalanced(cluster: Cluster) -> Cluster:
 def take_back(cluster: Cluster, *partition_ids: int) -> None:
     """Broker 2 takes broker 1 into the ISRs of these."""
     asked = tuple(alteration(cluster, 2, 1, partition_id=each) for each in partition_ids)
-    topic = cluster.image.topics.named("t")
+    topic = cluster.image.topics.by_name_or_none("t")
     assert topic is not None
     topics = (TopicAlteration(topic.topic_id, asked),)
     cluster.ask(asks(cluster, sender=2, topics=topics))
@@ -45,7 +45,7 @@ def leaders(cluster: Cluster) -> list[int]:
 def pass_time(cluster: Cluster, ms: int) -> int:
     """Let time go by in which the brokers are heard; how many records are decided then."""
     cluster.now_ms += ms
-    cluster.controller.renew(cluster.now_ms)
+    cluster.controller.reset_timers(cluster.now_ms)
     return sum(len(records) for records in cluster.settle())
 
 

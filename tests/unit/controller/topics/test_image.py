@@ -12,7 +12,7 @@ from quorate.controller.partitions.partition import NO_LEADER, UNASSIGNED_DIR, P
 from quorate.controller.partitions.rows import PartitionRows
 from quorate.controller.partitions.store import PartitionStore
 from quorate.controller.partitions.tree import ROWS_MAX
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.controller.topics.image import PARTS_SLICE, WAITING_MAX, Topic, Topics
 from quorate.records.ids import Epoch, Offset, TopicId
 
@@ -38,8 +38,8 @@ def put(
 def test_a_topic_is_found_by_its_name() -> None:
     topic = Topic("a", TopicId(b"t" * 16), 0)
     topics = Topics(Map({topic.topic_id: topic}), Map(a=topic.topic_id))
-    assert topics.named("a") is topic
-    assert topics.named("b") is None
+    assert topics.by_name_or_none("a") is topic
+    assert topics.by_name_or_none("b") is None
 
 
 def test_changes_do_not_show_in_the_old_image() -> None:
@@ -71,7 +71,7 @@ def test_a_partition_reads_as_it_was_changed() -> None:
 def test_a_topic_that_is_removed_takes_its_partitions_along() -> None:
     delta = with_topic(MetadataDelta(MetadataImage()))
     put(delta, 0, ONE)
-    assert finish(delta.topics.remove_in_slices(TOPIC_ID)).name == "a"
+    assert run_to_end(delta.topics.remove_in_slices(TOPIC_ID)).name == "a"
     assert delta.apply(THERE) == MetadataImage(position=THERE)
 
 
@@ -125,7 +125,7 @@ def test_partitions_without_leader_and_with_another_are_counted_as_they_change()
             topic_id = TopicId(draw.randbytes(16))
             delta.topics.add(str(step), topic_id)
         elif draw.random() < 0.2:
-            finish(delta.topics.remove_in_slices(draw.choice([*image.topics.by_id])))
+            run_to_end(delta.topics.remove_in_slices(draw.choice([*image.topics.by_id])))
         for topic_id in filter(delta.topics.by_id.__contains__, [*image.topics.by_id]):
             topic = delta.topics.topic(topic_id)
             for _ in range(draw.randrange(4)):
@@ -173,7 +173,7 @@ def test_an_image_counts_what_only_earlier_ones_hold() -> None:
     second = again.apply(THERE)
     assert second.replaced == first.replaced + 1
     removal = MetadataDelta(second)
-    finish(removal.topics.remove_in_slices(TOPIC_ID))
+    run_to_end(removal.topics.remove_in_slices(TOPIC_ID))
     # The topic, and the part in which its partition lay.
     assert removal.apply(THERE).replaced == second.replaced + 2
     assert MetadataDelta(second).apply(THERE).replaced == second.replaced

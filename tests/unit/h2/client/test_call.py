@@ -10,7 +10,7 @@ import pytest
 
 from quorate.h2.client.call import ClientCall, Method
 from quorate.h2.grpc_framing import timeout_value
-from quorate.h2.message_buffer import IN_A_TURN
+from quorate.h2.message_buffer import MESSAGES_PER_ITERATION
 from quorate.h2.protocol import frames
 from quorate.h2.protocol.frames import H2ErrorCode
 from quorate.h2.protocol.header_codec import BlockReader, block_of
@@ -311,21 +311,21 @@ class Taking(Telling):
         self.taken: list[bytes] = []
         self.error: Exception | None = None
 
-    def room(self) -> int:
-        return IN_A_TURN
+    def capacity(self) -> int:
+        return MESSAGES_PER_ITERATION
 
-    def received(self, messages: list[bytes]) -> None:
+    def on_messages(self, messages: list[bytes]) -> None:
         self.taken += messages
         if self.error is not None:
             raise self.error
 
-    def drained(self) -> None:
+    def on_writable(self) -> None:
         self.told.append("drained")
 
 
 async def handed(call: ClientCall) -> tuple[Taking, asyncio.Task[None]]:
     taker = Taking()
-    handing = asyncio.ensure_future(call.hand_to(taker))
+    handing = asyncio.ensure_future(call.deliver_to(taker))
     await settle()
     return taker, handing
 
@@ -336,7 +336,7 @@ async def test_answers_are_taken_as_they_come_and_requests_leave_by_the_door(
     call = server.call()
     taker, handing = await handed(call)
     server.received()
-    assert taker.door.reply(b"question")
+    assert taker.stream_writer.reply(b"question")
     (asked,) = server.received()
     assert (asked.kind, asked.payload[5:]) == (frames.DATA, b"question")
     server.begin(call)
@@ -347,7 +347,7 @@ async def test_answers_are_taken_as_they_come_and_requests_leave_by_the_door(
     server.end(call)
     await handing
     assert (taker.taken, taker.told) == ([b"a", b"b", b"c"], ["all"])
-    assert taker.door.reply(b"late")
+    assert taker.stream_writer.reply(b"late")
     assert server.received() == []
 
 
@@ -355,12 +355,12 @@ async def test_others_have_their_turn_between_many_answers(server: Server) -> No
     call = server.call()
     taker, handing = await handed(call)
     server.begin(call)
-    server.answer(call, *[b""] * (IN_A_TURN + 1))
+    server.answer(call, *[b""] * (MESSAGES_PER_ITERATION + 1))
     server.end(call)
     await asyncio.sleep(0)
-    assert len(taker.taken) == IN_A_TURN
+    assert len(taker.taken) == MESSAGES_PER_ITERATION
     await handing
-    assert len(taker.taken) == IN_A_TURN + 1
+    assert len(taker.taken) == MESSAGES_PER_ITERATION + 1
 
 
 @pytest.mark.parametrize("end", ["status", "reset", "loss"])
@@ -398,7 +398,7 @@ async def test_an_answer_that_cannot_be_taken_ends_its_call(
         server.end(call)
     taker = Taking()
     with pytest.raises(grpc.aio.AioRpcError, match="cannot be read: no message") as raised:
-        await call.hand_to(taker)
+        await call.deliver_to(taker)
     assert raised.value.code() is Code.INTERNAL
     assert taker.taken == []
 
@@ -420,14 +420,14 @@ async def test_a_call_that_never_began_hands_nothing_over() -> None:
     call.fail(Code.UNAVAILABLE, "nobody is there")
     with pytest.raises(grpc.aio.AioRpcError, match="nobody is there"):
         await handing
-    assert (hasattr(taker, "door"), taker.told) == (False, [])
+    assert (hasattr(taker, "stream_writer"), taker.told) == (False, [])
 
 
 async def test_a_server_without_room_is_waited_for(server: Server) -> None:
     server.send(peers.settings(INITIAL_WINDOW_SIZE=0))
     call = server.call()
     taker, handing = await handed(call)
-    assert not taker.door.reply(b"abc")
+    assert not taker.stream_writer.reply(b"abc")
     server.send(peers.window(8, call.stream_id))
     assert taker.told == ["drained"]
     handing.cancel()

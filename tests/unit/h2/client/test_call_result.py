@@ -7,7 +7,7 @@ import asyncio
 import grpc
 import pytest
 
-from quorate.h2.client.call_result import CallOutcome, status_of_reset
+from quorate.h2.client.call_result import CallResult, status_of_reset
 from quorate.h2.protocol.frames import H2ErrorCode
 from quorate.h2.protocol.header_codec import BlockReader, Fields, block_of
 from quorate.h2.protocol.limits import Limits
@@ -20,7 +20,7 @@ def fields(*pairs: tuple[bytes, bytes]) -> Fields:
 
 
 async def test_an_answer_begins_with_its_metadata_and_once() -> None:
-    outcome = CallOutcome()
+    outcome = CallResult()
     begun = fields((b":status", b"200"), (b"key", b"v"))
     assert outcome.begin(begun, is_last=False) is None
     assert outcome.begun.done()
@@ -32,7 +32,7 @@ async def test_an_answer_begins_with_its_metadata_and_once() -> None:
     [(b"503", grpc.StatusCode.UNAVAILABLE), (b"418", grpc.StatusCode.UNKNOWN)],
 )
 async def test_what_is_no_grpc_does_not_begin(status: bytes, code: grpc.StatusCode) -> None:
-    outcome = CallOutcome()
+    outcome = CallResult()
     wrong = outcome.begin(fields((b":status", status)), is_last=False)
     assert wrong == (code, f"the server answered with HTTP status {status.decode()}")
     assert not outcome.begun.done()
@@ -51,32 +51,32 @@ async def test_what_is_no_grpc_does_not_begin(status: bytes, code: grpc.StatusCo
 async def test_the_status_is_what_the_trailers_say(
     pairs: tuple[tuple[bytes, bytes], ...], status: tuple[grpc.StatusCode, str]
 ) -> None:
-    assert CallOutcome().read_status(fields(*pairs)) == status
+    assert CallResult().read_status(fields(*pairs)) == status
 
 
 async def test_the_end_is_told_to_all_who_wait_and_raised_unless_it_is_well() -> None:
-    outcome = CallOutcome()
+    outcome = CallResult()
     told: list[object] = []
-    outcome.when_over(told.append)
+    outcome.add_done_callback(told.append)
     outcome.end(INTERNAL, "a defect")
-    outcome.tell("the call")
-    outcome.tell("again")
+    outcome.run_callbacks("the call")
+    outcome.run_callbacks("again")
     assert (told, outcome.begun.done(), outcome.done.done()) == (["the call"], True, True)
     with pytest.raises(grpc.aio.AioRpcError, match="a defect"):
         outcome.check()
 
 
 async def test_only_what_was_well_can_be_spoilt() -> None:
-    outcome = CallOutcome()
+    outcome = CallResult()
     outcome.end(OK, "")
     outcome.check()
-    outcome.spoil(INTERNAL, "it cannot be read")
-    outcome.spoil(grpc.StatusCode.UNAVAILABLE, "later")
+    outcome.override_status(INTERNAL, "it cannot be read")
+    outcome.override_status(grpc.StatusCode.UNAVAILABLE, "later")
     assert (outcome.code, outcome.details) == (INTERNAL, "it cannot be read")
 
 
 async def test_who_cancelled_the_call_is_told_that() -> None:
-    outcome = CallOutcome()
+    outcome = CallResult()
     outcome.is_cancelled = True
     outcome.end(grpc.StatusCode.CANCELLED, "")
     with pytest.raises(asyncio.CancelledError):

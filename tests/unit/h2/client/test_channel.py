@@ -17,7 +17,7 @@ from tests.unit.h2.servers_by_hand import Server
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.h2.client.protocol import ClientLink
+    from quorate.h2.client.protocol import ClientProtocol
 
 State = grpc.ChannelConnectivity
 TIMES = ChannelTimes(
@@ -118,10 +118,10 @@ async def test_calls_that_wait_do_not_begin_on_a_connection_that_goes(goes: str)
     assert await waiting.code() is grpc.StatusCode.CANCELLED
 
 
-def connecting(monkeypatch: pytest.MonkeyPatch, begin: Callable[[ClientLink], None]) -> Channel:
+def connecting(monkeypatch: pytest.MonkeyPatch, begin: Callable[[ClientProtocol], None]) -> Channel:
     """A channel whose connections begin so."""
 
-    async def create_connection(make: Callable[[], ClientLink], *_: Any, **__: Any) -> None:  # noqa: ANN401
+    async def create_connection(make: Callable[[], ClientProtocol], *_: Any, **__: Any) -> None:  # noqa: ANN401
         begin(make())
 
     monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", create_connection)
@@ -131,7 +131,7 @@ def connecting(monkeypatch: pytest.MonkeyPatch, begin: Callable[[ClientLink], No
 async def test_a_server_that_goes_as_it_greets_has_no_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def begin(link: ClientLink) -> None:
+    def begin(link: ClientProtocol) -> None:
         link.connection_made(TransportByHand())
         goodbye = frames.frame(frames.GOAWAY, 0, 0, peers.word(0) + peers.word(0))
         link.data_received(peers.settings() + goodbye)
@@ -148,7 +148,7 @@ async def test_whatever_the_loop_says_of_one_attempt_there_is_another(
     """uvloop has errors of its own for a socket that is closed before its protocol knows it."""
     attempts = 0
 
-    def begin(_: ClientLink) -> None:
+    def begin(_: ClientProtocol) -> None:
         nonlocal attempts
         attempts += 1
         raise RuntimeError("closed Transport handle and unset waiter")
@@ -165,10 +165,10 @@ async def test_a_connection_that_is_given_up_as_it_begins_is_written_to_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody tells of its end: uvloop has closed the socket behind the back of its protocol."""
-    links: list[ClientLink] = []
+    links: list[ClientProtocol] = []
     transport = TransportByHand()
 
-    def begin(link: ClientLink) -> None:
+    def begin(link: ClientProtocol) -> None:
         links.append(link)
         link.connection_made(transport)
         raise TimeoutError

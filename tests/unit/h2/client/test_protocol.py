@@ -8,7 +8,7 @@ import socket
 import grpc
 import pytest
 
-from quorate.h2.client.protocol import ClientLink
+from quorate.h2.client.protocol import ClientProtocol
 from quorate.h2.protocol import frames
 from quorate.h2.protocol.frames import frame
 from tests.unit.h2 import peers
@@ -122,7 +122,7 @@ async def test_tls_without_h2_is_no_connection() -> None:
 
 async def test_a_silent_server_is_pinged_and_left() -> None:
     gone = asyncio.get_running_loop().create_future()
-    link = ClientLink(
+    link = ClientProtocol(
         ping_every_s=0.0, ping_patience_s=0.01, gone=lambda _: None, widened=lambda: None
     )
 

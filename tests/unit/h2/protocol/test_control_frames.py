@@ -8,7 +8,7 @@ import pytest
 
 from quorate.h2.protocol import frames
 from quorate.h2.protocol.connection import Connection
-from quorate.h2.protocol.events import GoneAway, PingAnswered, StreamEnded
+from quorate.h2.protocol.events import GoAwayReceived, PingAnswered, StreamReset
 from quorate.h2.protocol.frames import H2ErrorCode, frame
 from quorate.h2.protocol.limits import Limits, ListenerMemory
 from tests.unit.h2 import peers
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def test_a_reset_by_the_peer_is_told() -> None:
     connection = peers.server()
     events = connection.receive(headers() + frame(frames.RST_STREAM, 0, 1, word(8)), 0.0)
-    assert events[1:] == [StreamEnded(1, 8, "", is_peers=True)]
+    assert events[1:] == [StreamReset(1, 8, "", is_peers=True)]
 
 
 def test_pings_and_settings_are_answered_and_unknown_frames_are_not() -> None:
@@ -39,7 +39,9 @@ def test_pings_and_settings_are_answered_and_unknown_frames_are_not() -> None:
 def test_a_peer_that_goes_away_says_up_to_where() -> None:
     connection = peers.client()
     payload = word(5) + word(0) + b"bye"
-    assert connection.receive(frame(frames.GOAWAY, 0, 0, payload), 0.0) == [GoneAway(5, 0, "bye")]
+    assert connection.receive(frame(frames.GOAWAY, 0, 0, payload), 0.0) == [
+        GoAwayReceived(5, 0, "bye")
+    ]
 
 
 def test_what_is_read_may_be_sent_anew() -> None:

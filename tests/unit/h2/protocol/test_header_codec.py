@@ -91,13 +91,13 @@ def test_a_request_keeps_what_is_made_of_it() -> None:
     ],
 )
 def test_a_response_has_a_status(pairs: list[tuple[bytes, bytes]], fault: str | None) -> None:
-    said = h.fault_of_response(h.judged(pairs, Limits()))
+    said = h.response_error(h.validate(pairs, Limits()))
     assert said == fault or (fault is not None and (said or "").startswith(fault))
 
 
 def test_trailers_have_no_pseudo_headers() -> None:
-    assert h.fault_of_trailers(h.judged([(b"a", b"1")], Limits())) is None
-    assert h.fault_of_trailers(h.judged([(b":status", b"200")], Limits())) is not None
+    assert h.trailers_error(h.validate([(b"a", b"1")], Limits())) is None
+    assert h.trailers_error(h.validate([(b":status", b"200")], Limits())) is not None
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_trailers_have_no_pseudo_headers() -> None:
     ],
 )
 def test_header_lists_that_may_not_be(pairs: list[tuple[bytes, bytes]], fault: str) -> None:
-    assert (h.judged(pairs, Limits()).wrong or "").startswith(fault)
+    assert (h.validate(pairs, Limits()).wrong or "").startswith(fault)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_block_that_cannot_be_decoded_is_named_in_few_words(block: bytes) -> N
     ],
 )
 def test_what_is_wrong_with_a_header_is_said_in_few_words(pair: tuple[bytes, bytes]) -> None:
-    wrong = h.judged([pair], Limits(header_bytes_max=1 << 20)).wrong
+    wrong = h.validate([pair], Limits(header_bytes_max=1 << 20)).wrong
     assert wrong is not None
     assert wrong.isprintable()
     assert len(wrong) < 200

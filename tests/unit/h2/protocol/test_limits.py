@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.h2.protocol.limits import Patience
+from quorate.h2.protocol.limits import FloodLimiter
 
 
 def test_patience_ends() -> None:
@@ -45,5 +45,5 @@ def test_what_is_charged_is_judged_later() -> None:
     assert not patience.spend(0.0, 0)
 
 
-def few() -> Patience:
-    return Patience(at_once=4, per_s=2)
+def few() -> FloodLimiter:
+    return FloodLimiter(at_once=4, per_s=2)

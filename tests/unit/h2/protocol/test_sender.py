@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate.h2.protocol import frames
 from quorate.h2.protocol.connection import Connection
-from quorate.h2.protocol.events import Drained
+from quorate.h2.protocol.events import StreamWritable
 from quorate.h2.protocol.header_codec import block_of
 from quorate.h2.protocol.limits import Limits
 from tests.unit.h2 import peers
@@ -48,7 +48,7 @@ def test_a_body_waits_for_the_window_and_the_trailers_for_the_body() -> None:
     connection.send_headers(1, peers.TRAILERS_BLOCK, is_last=True)
     assert bodies(connection) == [(1, 10)]
     assert connection.receive(window(10, 1), 0.0) == []
-    assert connection.receive(window(10, 1), 0.0) == [Drained(1)]
+    assert connection.receive(window(10, 1), 0.0) == [StreamWritable(1)]
     last = peers.sent(connection)[-1]
     assert (last.kind, last.flags & frames.END_STREAM) == (frames.HEADERS, frames.END_STREAM)
 

@@ -15,7 +15,7 @@ from quorate.h2.fair_queue import FairQueue
 from quorate.h2.protocol.limits import Limits, ListenerMemory
 from quorate.h2.server.acceptor import BATCH_MAX, Acceptor
 from quorate.h2.server.connection_limiter import AddressSlots, ConnectionStats, PendingHandshakes
-from quorate.h2.server.protocol import ServerLink
+from quorate.h2.server.protocol import ServerProtocol
 from quorate.telemetry.logs import REPEATS
 from tests.unit.h2.by_hand import TransportByHand
 
@@ -65,7 +65,7 @@ class Door:
         self.slots = AddressSlots(slots_max)
         self.handshakes = PendingHandshakes(AddressSlots(1000))
         self.stats = ConnectionStats()
-        self.links: list[ServerLink] = []
+        self.links: list[ServerProtocol] = []
         self.acceptor = Acceptor(
             listening,
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if is_tls else None,
@@ -75,10 +75,10 @@ class Door:
             stats=self.stats,
         )
 
-    def make_link(self) -> ServerLink:
+    def make_link(self) -> ServerProtocol:
         async def find(_: object) -> None: ...
 
-        link = ServerLink(
+        link = ServerProtocol(
             Limits(),
             message_bytes_max=1000,
             memory=ListenerMemory(),
@@ -182,7 +182,7 @@ async def test_a_connection_that_the_stop_finds_at_its_beginning_is_forgotten(
     """Of its end nobody tells where its beginning was cut short."""
     transport, has_begun = TransportByHand(), asyncio.Event()
 
-    async def begin(make: Callable[[], ServerLink], *_: Any, **__: Any) -> None:  # noqa: ANN401
+    async def begin(make: Callable[[], ServerProtocol], *_: Any, **__: Any) -> None:  # noqa: ANN401
         make().connection_made(transport)
         has_begun.set()
         await asyncio.Event().wait()

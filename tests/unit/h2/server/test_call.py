@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from quorate.h2.message_buffer import IN_A_TURN
+from quorate.h2.message_buffer import MESSAGES_PER_ITERATION
 from quorate.h2.protocol import frames
 from quorate.h2.protocol.frames import H2ErrorCode, frame
 from quorate.h2.protocol.header_codec import block_of
@@ -118,7 +118,7 @@ async def test_whoever_gives_many_small_answers_lets_others_have_their_turn() ->
 
     async def many(_: Any, context: Any) -> None:  # noqa: ANN401
         nonlocal written
-        for _ in range(2 * IN_A_TURN):
+        for _ in range(2 * MESSAGES_PER_ITERATION):
             await context.write(b"")
             written += 1
 
@@ -126,10 +126,10 @@ async def test_whoever_gives_many_small_answers_lets_others_have_their_turn() ->
     wire.greet()
     wire.call()
     seen = set()
-    while written < 2 * IN_A_TURN:
+    while written < 2 * MESSAGES_PER_ITERATION:
         await asyncio.sleep(0)
         seen.add(written)
-    assert seen >= {IN_A_TURN - 1, 2 * IN_A_TURN - 1}
+    assert seen >= {MESSAGES_PER_ITERATION - 1, 2 * MESSAGES_PER_ITERATION - 1}
     await wire.settle()
 
 

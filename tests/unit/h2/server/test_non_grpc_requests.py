@@ -57,9 +57,9 @@ async def test_without_a_window_few_texts_wait_and_other_answers_are_headers() -
 async def test_a_text_that_does_not_leave_is_dropped() -> None:
     wire = begun(flags=END | WHOLE)
     now_s = time.monotonic()
-    wire.link.look(now_s + REST_S - 1)
+    wire.link.check_timeouts(now_s + REST_S - 1)
     assert wire.link.connection.stream_count == 1
-    wire.link.look(now_s + REST_S + 1)
+    wire.link.check_timeouts(now_s + REST_S + 1)
     await wire.settle()
     assert wire.answers()[-1].payload == word(H2ErrorCode.CANCEL)
     assert wire.link.connection.stream_count == len(wire.link._refusals) == 0
@@ -95,7 +95,7 @@ async def test_what_is_wrong_with_its_rest_is_told() -> None:
 async def test_a_client_that_takes_it_back_gets_no_answer() -> None:
     wire = begun()
     wire.send(frame(frames.RST_STREAM, 0, 1, word(H2ErrorCode.CANCEL)))
-    wire.link.look(time.monotonic() + REST_S + 1)
+    wire.link.check_timeouts(time.monotonic() + REST_S + 1)
     await wire.settle()
     assert frames.HEADERS not in [one.kind for one in wire.answers()]
 
@@ -103,10 +103,10 @@ async def test_a_client_that_takes_it_back_gets_no_answer() -> None:
 async def test_its_rest_is_not_waited_for_long() -> None:
     wire = begun()
     now_s = time.monotonic()
-    wire.link.look(now_s + REST_S - 1)
+    wire.link.check_timeouts(now_s + REST_S - 1)
     await wire.settle()
     assert frames.HEADERS not in [one.kind for one in wire.answers()]
-    wire.link.look(now_s + REST_S + 1)
+    wire.link.check_timeouts(now_s + REST_S + 1)
     await wire.settle()
     assert wire.answers()[-1].kind == frames.HEADERS
     wire.send(peers.settings(INITIAL_WINDOW_SIZE=1000))

@@ -151,9 +151,9 @@ async def test_the_faults_of_many_connections_are_one_line_a_minute(
 async def test_who_says_nothing_is_asked_to_leave() -> None:
     wire = Wire()
     now_s = time.monotonic()
-    wire.link.look(now_s + PREFACE_S - 1)
+    wire.link.check_timeouts(now_s + PREFACE_S - 1)
     assert not wire.transport.is_closed
-    wire.link.look(now_s + PREFACE_S + 1)
+    wire.link.check_timeouts(now_s + PREFACE_S + 1)
     assert wire.transport.is_closed
 
 
@@ -163,12 +163,12 @@ async def test_who_does_not_answer_a_ping_is_gone() -> None:
     wire.send(peers.headers())
     await wire.settle()
     now_s = time.monotonic() + PING_EVERY_S + 1
-    wire.link.look(now_s)
+    wire.link.check_timeouts(now_s)
     await wire.settle()
     assert wire.answers()[-1].kind == frames.PING
-    wire.link.look(now_s + PING_PATIENCE_S - 1)
+    wire.link.check_timeouts(now_s + PING_PATIENCE_S - 1)
     assert not wire.transport.is_aborted
-    wire.link.look(now_s + PING_PATIENCE_S + 1)
+    wire.link.check_timeouts(now_s + PING_PATIENCE_S + 1)
     assert wire.transport.is_aborted
     wire.link.connection_lost(None)
     await wire.settle()
@@ -178,9 +178,9 @@ async def test_who_answers_pings_stays() -> None:
     wire = Wire()
     wire.greet()
     now_s = time.monotonic() + PING_EVERY_S + 1
-    wire.link.look(now_s)
+    wire.link.check_timeouts(now_s)
     wire.send(frame(frames.PING, frames.ACK, 0, bytes(8)))
-    wire.link.look(now_s + PING_PATIENCE_S + 1)
+    wire.link.check_timeouts(now_s + PING_PATIENCE_S + 1)
     assert not wire.transport.is_aborted
 
 
@@ -188,7 +188,7 @@ async def test_a_connection_without_calls_is_closed_in_the_end() -> None:
     wire = Wire()
     wire.greet()
     await wire.settle()
-    wire.link.look(time.monotonic() + IDLE_S + 1)
+    wire.link.check_timeouts(time.monotonic() + IDLE_S + 1)
     await wire.settle()
     assert wire.answers()[-1].kind == frames.GOAWAY
     assert wire.transport.is_closed
@@ -203,10 +203,10 @@ async def test_whoever_says_much_and_reads_nothing_is_gone_in_the_end() -> None:
     now_s = time.monotonic()
     for second in range(int(UNREAD_S)):
         wire.link._liveness._heard_s = now_s + second
-        wire.link.look(now_s + second)
+        wire.link.check_timeouts(now_s + second)
     assert not wire.transport.is_aborted
     wire.link._liveness._heard_s = now_s + UNREAD_S + 1
-    wire.link.look(now_s + UNREAD_S + 1)
+    wire.link.check_timeouts(now_s + UNREAD_S + 1)
     assert wire.transport.is_aborted
     wire.link.connection_lost(None)
     await wire.settle()
@@ -219,7 +219,7 @@ async def test_a_connection_that_is_to_leave_is_told_so_once() -> None:
     wire.link._liveness.blocked_s = now_s = time.monotonic() + IDLE_S + 1
     for second in range(3):
         wire.link._liveness._heard_s = now_s + second
-        wire.link.look(now_s + second)
+        wire.link.check_timeouts(now_s + second)
         await wire.settle()
     assert [one.kind for one in wire.answers()].count(frames.GOAWAY) == 1
     assert not wire.transport.is_closed
@@ -277,13 +277,13 @@ async def test_who_leaves_takes_no_new_call_and_closes_behind_the_last() -> None
     wire.greet()
     wire.send(peers.headers())
     await wire.settle()
-    wire.link.leave()
+    wire.link.go_away()
     wire.send(peers.headers(3))
     await wire.settle()
     refused = [one.stream_id for one in wire.answers() if one.kind == frames.RST_STREAM]
     assert refused == [3]
     assert not wire.transport.is_closed
-    await asyncio.gather(*wire.link.abandon(), return_exceptions=True)
+    await asyncio.gather(*wire.link.cancel_calls(), return_exceptions=True)
     await wire.settle()
     assert wire.transport.is_closed
 
@@ -319,7 +319,7 @@ async def test_a_reset_cancels_its_call() -> None:
     await wire.settle()
     assert task.done()
     wire.link.close()
-    wire.link.cut()
+    wire.link.abort()
     assert wire.transport.is_aborted
 
 
@@ -351,7 +351,7 @@ class Places:
         self.left -= 1
         return self
 
-    def give_back(self, _: Any = None) -> None:  # noqa: ANN401
+    def release(self, _: Any = None) -> None:  # noqa: ANN401
         self.left += 1
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.request_manager import CallKind
+from quorate.raft.request_manager import RequestKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
@@ -37,7 +37,7 @@ def asked(core: RaftCore, to: int, *, now_ms: int) -> CallId:
     """The question to that voter under way, after as much time as that takes."""
     for later in range(0, 20_000, 50):
         core.step(api.TimerFired(), Millis(now_ms + later))
-        for sent in cores.open_calls(core, CallKind.DISCOVERY):
+        for sent in cores.open_calls(core, RequestKind.DISCOVERY):
             if sent.to.node_id == to:
                 return sent.call
     raise AssertionError(f"nobody asks {to}")
@@ -45,7 +45,7 @@ def asked(core: RaftCore, to: int, *, now_ms: int) -> CallId:
 
 def newest(core: RaftCore) -> CallId:
     """The Fetch that was sent last: the one before may have been given up."""
-    return cores.open_calls(core, CallKind.FETCH)[-1].call
+    return cores.open_calls(core, RequestKind.FETCH)[-1].call
 
 
 def hear(core: RaftCore, voter: int, *, epoch: int = 1, now_ms: int) -> None:
@@ -78,9 +78,9 @@ def test_it_fetches_without_its_name_until_it_has_heard_every_other_voter() -> N
     now_ms = core.replica.timers.now
     update = core.step(api.TimerFired(), Millis(now_ms + 1))
     call = newest(core)
-    assert core.following.fetch_request(Millis(0)).replica == core.replica.key
+    assert core.follower_replication.fetch_request(Millis(0)).replica == core.replica.key
     update = cores.answer(core, call, cores.fetch_answer(high_watermark=5), now_ms=now_ms + 2)
-    assert api.VoteAgain() in update.effects
+    assert api.EndAbstention() in update.effects
     assert not core.replica.abstains
 
 
@@ -92,7 +92,7 @@ def test_what_was_answered_to_a_nameless_fetch_ends_no_abstention() -> None:
     hear(core, 3, now_ms=61)
     now_ms = core.replica.timers.now
     update = cores.answer(core, nameless, cores.fetch_answer(high_watermark=5), now_ms=now_ms)
-    assert api.VoteAgain() not in update.effects
+    assert api.EndAbstention() not in update.effects
     assert core.replica.abstains
 
 
@@ -110,7 +110,7 @@ def test_an_epoch_that_is_not_believed_is_not_heard() -> None:
     cores.begin(core, 1, 1, now_ms=1)
     hear(core, 3, epoch=2**31 - 1, now_ms=2)
     assert core.replica.abstention.heard == set()
-    assert "hear from 1, 3" in core.remarks()[0]
+    assert "hear from 1, 3" in core.status_warnings()[0]
 
 
 def test_it_votes_again_only_when_all_that_was_committed_is_on_its_disk() -> None:
@@ -122,9 +122,9 @@ def test_it_votes_again_only_when_all_that_was_committed_is_on_its_disk() -> Non
     told = cores.fetch_answer(records=cores.FIRST, high_watermark=9)
     cores.answer(core, newest(core), told, now_ms=now_ms + 1)
     update = cores.flush(core, now_ms=now_ms + 2)
-    assert api.VoteAgain() not in update.effects
+    assert api.EndAbstention() not in update.effects
     assert core.replica.abstains
-    assert core.remarks()[0].endswith("has yet to catch up")
+    assert core.status_warnings()[0].endswith("has yet to catch up")
 
 
 def test_a_leader_that_knows_no_high_watermark_ends_no_abstention() -> None:
@@ -135,5 +135,5 @@ def test_a_leader_that_knows_no_high_watermark_ends_no_abstention() -> None:
     now_ms = core.replica.timers.now
     told = replace(cores.fetch_answer(), high_watermark=Offset(-1))
     update = cores.answer(core, newest(core), told, now_ms=now_ms + 1)
-    assert api.VoteAgain() not in update.effects
+    assert api.EndAbstention() not in update.effects
     assert core.replica.abstains

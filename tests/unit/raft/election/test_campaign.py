@@ -10,8 +10,8 @@ import pytest
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.election.campaign import REPEAT_SHARE, RETRY_SHARE
-from quorate.raft.election.pre_vote_leases import ASK_SHARE, PROMISE_SHARE, TURN_SHARE
-from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.election.pre_vote_leases import LEASE_MAX_SHARE, LEASE_SHARE, RENEWAL_SHARE
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.ids import CallId, Epoch, Millis
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import expect, told
@@ -37,7 +37,7 @@ def test_an_election_timeout_asks_for_pre_votes_without_touching_the_epoch() -> 
         wake_at_ms=1500 + cores.part_of_election_timeout(REPEAT_SHARE),
         notes=(
             (
-                NoteKind.ROLE_TAKEN,
+                TraceEventKind.ROLE_TAKEN,
                 "no leader was found: unattached becomes prospective in epoch 0",
             ),
         ),
@@ -59,7 +59,10 @@ def test_a_majority_of_pre_votes_raises_the_epoch_and_saves_the_own_vote_first()
         cores.progress("candidate", 1),
         wake_at_ms=1501 + cores.part_of_election_timeout(REPEAT_SHARE),
         notes=(
-            (NoteKind.ROLE_TAKEN, "2 of 3 pre-votes: prospective becomes candidate in epoch 1"),
+            (
+                TraceEventKind.ROLE_TAKEN,
+                "2 of 3 pre-votes: prospective becomes candidate in epoch 1",
+            ),
         ),
     )
 
@@ -73,7 +76,7 @@ def test_nobody_is_asked_for_votes_before_the_whole_log_is_on_the_disk() -> None
         wake_at_ms=2002 + ELECTION_TIMEOUT_MS,
         notes=(
             (
-                NoteKind.ROLE_TAKEN,
+                TraceEventKind.ROLE_TAKEN,
                 "no fetch from leader 1 for 2000 ms: follower becomes prospective in epoch 1",
             ),
         ),
@@ -94,7 +97,7 @@ def test_nobody_is_asked_for_votes_before_the_whole_log_is_on_the_disk() -> None
 
 def test_an_answer_of_an_older_epoch_counts_for_nothing() -> None:
     core = cores.unattached()
-    core.becoming.unattached(Epoch(3), Cause.HIGHER_EPOCH, "test")
+    core.transitions.become_unattached(Epoch(3), RoleChangeCause.HIGHER_EPOCH, "test")
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     update = cores.answer(core, asked[2][0], cores.granted(2), now_ms=1501)
     # It is asked again after the shortest wait.
@@ -116,7 +119,7 @@ def test_a_lost_election_waits_for_the_rest_of_its_timeout() -> None:
         update,
         # What was asked at the start has its timeout before.
         wake_at_ms=cores.config().request_timeout_ms,
-        notes=((NoteKind.ELECTION_LOST, "election lost: waits for the rest of its timeout"),),
+        notes=((TraceEventKind.ELECTION_LOST, "election lost: waits for the rest of its timeout"),),
     )
     expect(core.step(api.TimerFired(), Millis(deadline - 1)), wake_at_ms=deadline)
     core.step(api.TimerFired(), Millis(deadline))
@@ -128,7 +131,7 @@ def test_all_are_asked_again_soon_while_a_round_lasts() -> None:
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     cores.answer(core, asked[1][0], cores.refused(core), now_ms=1501)
     update = cores.answer(core, asked[3][0], cores.granted(0), now_ms=1501)
-    assert update.wake_at_ms == 1500 + cores.part_of_election_timeout(ASK_SHARE)
+    assert update.wake_at_ms == 1500 + cores.part_of_election_timeout(RENEWAL_SHARE)
     again = cores.calls(core.step(api.TimerFired(), update.wake_at_ms))
     assert {node: request for node, (_, request) in again.items()} == {
         node: asked[node][1] for node in (1, 3)
@@ -139,7 +142,7 @@ def test_who_answers_late_is_asked_again_at_once() -> None:
     """A promise lasts for two such waits, and not for two and the way there and back."""
     core = cores.unattached(2, 1, 2, 3, 4)
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
-    late = 1500 + cores.part_of_election_timeout(ASK_SHARE)
+    late = 1500 + cores.part_of_election_timeout(RENEWAL_SHARE)
     again = cores.calls(cores.answer(core, asked[3][0], cores.granted(0), now_ms=late))
     assert {node: request for node, (_, request) in again.items()} == {3: asked[3][1]}
 
@@ -174,7 +177,7 @@ def test_who_waits_for_answers_sleeps_although_what_it_asked_is_overdue() -> Non
     for now_ms in range(1501, 2400):
         update = core.step(api.TimerFired(), Millis(now_ms))
         if now_ms == 1800:
-            update = cores.answer(core, asked[1][0], api.CallFailure.DISCONNECTED, now_ms=now_ms)
+            update = cores.answer(core, asked[1][0], api.RequestFailure.DISCONNECTED, now_ms=now_ms)
         assert update.wake_at_ms is not None
         assert update.wake_at_ms > now_ms
 
@@ -184,7 +187,7 @@ def test_a_promise_that_is_not_renewed_counts_no_more() -> None:
     core = cores.unattached(2, 1, 2, 3, 4)
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     cores.answer(core, asked[1][0], cores.granted(0), now_ms=1501)
-    over = 1501 + cores.part_of_election_timeout(PROMISE_SHARE)
+    over = 1501 + cores.part_of_election_timeout(LEASE_SHARE)
     cores.answer(core, asked[3][0], cores.granted(0), now_ms=over)
     assert told(core).role == "prospective"
     # Two of four are not enough; with a third they are.
@@ -199,7 +202,7 @@ def test_a_round_that_only_rivals_spoil_goes_on() -> None:
     cores.ask(core, cores.vote(2, 3, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
     for node in (1, 2):
         update = cores.answer(core, asked[node][0], cores.refused(core), now_ms=1502)
-    expect(update, wake_at_ms=1500 + cores.part_of_election_timeout(ASK_SHARE))
+    expect(update, wake_at_ms=1500 + cores.part_of_election_timeout(RENEWAL_SHARE))
     again = cores.calls(core.step(api.TimerFired(), Millis(1600)))
     cores.answer(core, again[1][0], cores.granted(0), now_ms=1601)
     assert told(core).role == "candidate"
@@ -210,7 +213,7 @@ def test_a_round_is_lost_once_its_rivals_are_silent() -> None:
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     cores.ask(core, cores.vote(2, 3, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
     cores.answer(core, asked[1][0], cores.refused(core), now_ms=1502)
-    over = 1501 + cores.part_of_election_timeout(TURN_SHARE)
+    over = 1501 + cores.part_of_election_timeout(LEASE_MAX_SHARE)
     cores.answer(core, asked[2][0], cores.refused(core), now_ms=over)
     assert told(core).role == "unattached"
 

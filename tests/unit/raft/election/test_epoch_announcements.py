@@ -9,7 +9,7 @@ import pytest
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.election import campaign
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey, ReplyToken
 from tests.unit.raft import cores, traffic
@@ -47,7 +47,7 @@ def test_a_voter_that_did_not_answer_is_announced_to_again_though_it_fetches() -
     core = cores.grown_up_leader()
     told = cores.calls(core.step(api.TimerFired(), Millis(5400)))
     assert begun(core.step(api.TimerFired(), Millis(5400))) == []
-    cores.answer(core, told[2][0], api.CallFailure.DISCONNECTED, now_ms=5401)
+    cores.answer(core, told[2][0], api.RequestFailure.DISCONNECTED, now_ms=5401)
     cores.heed(core, 3, now_ms=5401)
     for node_id in (2, 3):
         cores.ask(core, cores.fetch(node_id, 3, 1), now_ms=5402, token=node_id)
@@ -128,7 +128,7 @@ def test_later_successors_leave_the_first_ones_time_but_grant_them_pre_votes() -
         update,
         api.SendReply(ReplyToken(1), m.EndQuorumEpochResponse(ErrorCode.NONE, cores.LEADER)),
         wake_at_ms=510,
-        notes=((NoteKind.LEADER_RESIGNED, "leader 1 resigned: may campaign after 500 ms"),),
+        notes=((TraceEventKind.LEADER_RESIGNED, "leader 1 resigned: may campaign after 500 ms"),),
     )
     update = cores.ask(core, cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True), now_ms=11)
     (answer,) = cores.replies(update)
@@ -145,14 +145,14 @@ def test_the_turn_doubles_with_the_place_in_the_list(
 ) -> None:
     core = cores.follower()
     keys = tuple(cores.key(node_id) for node_id in preferred)
-    assert core.announcements.turn_ms(keys) == turn_ms
+    assert core.epoch_announcements.campaign_delay_ms(keys) == turn_ms
 
 
 def test_at_kraft_version_0_successors_are_named_by_their_ids_alone() -> None:
     core = cores.follower(2)
     order = (ReplicaKey(NodeId(3)), ReplicaKey(NodeId(2)))
-    assert core.announcements.turn_ms(order) == 500
-    assert core.announcements.turn_ms(order[1:]) == 0
+    assert core.epoch_announcements.campaign_delay_ms(order) == 500
+    assert core.epoch_announcements.campaign_delay_ms(order[1:]) == 0
 
 
 def test_a_resigned_leader_tells_every_voter_until_each_has_acknowledged() -> None:
@@ -162,7 +162,7 @@ def test_a_resigned_leader_tells_every_voter_until_each_has_acknowledged() -> No
     assert sorted(told) == [2, 3]
     info = m.LeaderInfo(NodeId(1), Epoch(1), ())
     cores.answer(core, told[2][0], m.EndQuorumEpochResponse(ErrorCode.NONE, info), now_ms=2002)
-    cores.answer(core, told[3][0], api.CallFailure.TIMED_OUT, now_ms=2003)
+    cores.answer(core, told[3][0], api.RequestFailure.TIMED_OUT, now_ms=2003)
     again = cores.calls(core.step(api.TimerFired(), Millis(2103)))
     assert sorted(again) == [3]
 
@@ -189,7 +189,9 @@ def test_a_voter_that_does_not_answer_is_told_once_more_of_the_end() -> None:
         traffic.end_sent(9, 3, 2, 3),
         cores.progress("resigned", 1, leader_id=1),
         wake_at_ms=2251,
-        notes=((NoteKind.ROLE_TAKEN, "the disk is full: leader becomes resigned in epoch 1"),),
+        notes=(
+            (TraceEventKind.ROLE_TAKEN, "the disk is full: leader becomes resigned in epoch 1"),
+        ),
     )
     expect(
         core.step(api.TimerFired(), Millis(2251)),
@@ -211,7 +213,7 @@ def test_a_resigned_leader_that_nobody_follows_goes_on_in_the_next_epoch() -> No
         wake_at_ms=3501,
         notes=(
             (
-                NoteKind.ROLE_TAKEN,
+                TraceEventKind.ROLE_TAKEN,
                 "no successor was heard of: resigned becomes unattached in epoch 2",
             ),
         ),
@@ -238,7 +240,7 @@ def test_a_first_one_that_is_not_reached_gives_its_turn_to_the_next_one() -> Non
     assert orders(update) == {2: [2, 3], 3: [2, 3]}
     sent = cores.calls(update)
     assert not orders(cores.answer(core, sent[3][0], HEARD, now_ms=2002))
-    lost = api.CallFailure.DISCONNECTED
+    lost = api.RequestFailure.DISCONNECTED
     update = cores.answer(core, sent[2][0], lost, now_ms=2003)
     assert orders(update) == {3: [3, 2]}
     assert cores.said(update) == ["2 has not heard that it is its turn: names 3"]

@@ -8,9 +8,14 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.election.epoch_guard import ASKED_MAX, EPOCH_BELIEVED_MAX, EPOCH_MAX, JUMP_MAX
-from quorate.raft.request_manager import CallKind
-from quorate.raft.trace_events import Cause
+from quorate.raft.election.epoch_guard import (
+    ASKED_MAX,
+    EPOCH_ACCEPTED_MAX,
+    EPOCH_JUMP_MAX,
+    EPOCH_MAX,
+)
+from quorate.raft.request_manager import RequestKind
+from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, ClusterId, Epoch, Millis, NodeId, ReplicaKey
 from tests.unit.raft import cores
@@ -19,7 +24,7 @@ from tests.unit.raft.expecting import WatchedCore, expect, saved, told
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
 
-FAR = [EPOCH_MAX, EPOCH_BELIEVED_MAX + 1, JUMP_MAX + 2]
+FAR = [EPOCH_MAX, EPOCH_ACCEPTED_MAX + 1, EPOCH_JUMP_MAX + 2]
 
 
 def requests(epoch: int) -> list[m.Request]:
@@ -48,23 +53,23 @@ def test_no_request_brings_an_epoch_that_nobody_can_explain(epoch: int, which: i
 @pytest.mark.parametrize("which", range(4))
 def test_the_epoch_of_a_recovery_and_of_many_elections_is_believed(which: int) -> None:
     core = cores.leader()
-    cores.ask(core, requests(1 + JUMP_MAX)[which], now_ms=2001)
-    assert told(core).epoch == 1 + JUMP_MAX
+    cores.ask(core, requests(1 + EPOCH_JUMP_MAX)[which], now_ms=2001)
+    assert told(core).epoch == 1 + EPOCH_JUMP_MAX
 
 
 def test_the_epochs_are_not_used_up_in_many_steps_either() -> None:
     core = cores.unattached()
     for now_ms in range(10, 10_000, 50):
-        claimed = told(core).epoch + JUMP_MAX // 2
+        claimed = told(core).epoch + EPOCH_JUMP_MAX // 2
         cores.ask(core, cores.vote(2, 1, claimed, cores.end(0, 0)), now_ms=now_ms)
         cores.ask(core, cores.vote(2, 1, told(core).epoch + 1, cores.end(0, 0)), now_ms=now_ms)
-    assert JUMP_MAX // 2 < told(core).epoch <= JUMP_MAX + 1000
+    assert EPOCH_JUMP_MAX // 2 < told(core).epoch <= EPOCH_JUMP_MAX + 1000
 
 
 def asking(epoch: int = 1) -> tuple[RaftCore, CallId]:
     """A nominee, and its request for the pre-vote of replica 2."""
     core = cores.unattached()
-    core.becoming.unattached(Epoch(epoch), Cause.HIGHER_EPOCH, "test")
+    core.transitions.become_unattached(Epoch(epoch), RoleChangeCause.HIGHER_EPOCH, "test")
     call, _ = cores.calls(core.step(api.TimerFired(), Millis(1500)))[2]
     assert told(core).role == "prospective"
     return core, call
@@ -76,7 +81,7 @@ def vote_answer(error: ErrorCode, epoch: int, leader: int | None = 3) -> m.VoteR
     return m.VoteResponse(error, m.LeaderInfo(leader_id, Epoch(epoch), endpoints))
 
 
-@pytest.mark.parametrize("epoch", [JUMP_MAX * 5, ASKED_MAX])
+@pytest.mark.parametrize("epoch", [EPOCH_JUMP_MAX * 5, ASKED_MAX])
 def test_a_voter_that_was_asked_may_be_far_ahead(epoch: int) -> None:
     """Or a replica that was away for long could never follow again."""
     core, call = asking()
@@ -124,7 +129,7 @@ def test_what_is_refused_outright_teaches_nothing(error: ErrorCode) -> None:
 def test_no_answer_of_another_cluster_deposes_a_leader() -> None:
     """A dead voter's address was taken over by somebody else's controller."""
     core = cores.leader()
-    (call, *_) = cores.open_calls(core, CallKind.BEGIN_QUORUM_EPOCH)
+    (call, *_) = cores.open_calls(core, RequestKind.BEGIN_QUORUM_EPOCH)
     info = m.LeaderInfo(NodeId(3), Epoch(9), cores.endpoints(3))
     answer = m.BeginQuorumEpochResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, info)
     cores.answer(core, call.call, answer, now_ms=2001)
@@ -201,4 +206,4 @@ def test_a_fetch_answer_of_an_older_epoch_appends_nothing() -> None:
         high_watermark=cores.end(7, 1).offset,
     )
     expect(cores.answer(core, call, answer, now_ms=2), wake_at_ms=18)
-    assert not core.hears_leader
+    assert not core.has_live_leader

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def broken_stream(core: RaftCore, now_ms: int = 10) -> list[api.ProbeLeader]:
     """The follower's Fetch stream breaks: whom it asks then for a sign of life."""
     call = cores.under_way(core)
-    update = cores.answer(core, call, api.CallFailure.DISCONNECTED, now_ms=now_ms)
+    update = cores.answer(core, call, api.RequestFailure.DISCONNECTED, now_ms=now_ms)
     return [effect for effect in update.effects if isinstance(effect, api.ProbeLeader)]
 
 
@@ -28,7 +28,7 @@ def refused_leader(now_ms: int = 10, core: RaftCore | None = None) -> RaftCore:
     """A follower whose stream broke, and whose connect to the leader was refused."""
     core = core or cores.heard()
     (probe,) = broken_stream(core, now_ms)
-    core.step(api.ProbeAnswered(probe.call, refused=True), Millis(now_ms))
+    core.step(api.ProbeCompleted(probe.call, refused=True), Millis(now_ms))
     return core
 
 
@@ -47,7 +47,7 @@ def test_a_refused_connect_ends_the_wait_for_the_leader() -> None:
 def test_a_connect_that_is_taken_leaves_the_leader_its_fetch_timeout() -> None:
     core = cores.heard()
     (probe,) = broken_stream(core)
-    core.step(api.ProbeAnswered(probe.call, refused=False), Millis(10))
+    core.step(api.ProbeCompleted(probe.call, refused=False), Millis(10))
     core.step(api.TimerFired(), Millis(10 + SUSPICION_DELAY_MS))
     assert told(core).role == "follower"
     asked = cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True)
@@ -82,7 +82,7 @@ def test_after_a_lost_round_the_leader_is_tried_again() -> None:
     core = lost_the_first_round()
     again = core.step(api.TimerFired(), Millis(36 + SUSPICION_RETRY_MS))
     (probe,) = [effect for effect in again.effects if isinstance(effect, api.ProbeLeader)]
-    core.step(api.ProbeAnswered(probe.call, refused=True), Millis(36 + SUSPICION_RETRY_MS))
+    core.step(api.ProbeCompleted(probe.call, refused=True), Millis(36 + SUSPICION_RETRY_MS))
     assert told(core).role == "prospective"
 
 
@@ -133,7 +133,7 @@ def test_a_rival_that_can_win_is_left_its_round() -> None:
 def test_a_rival_that_cannot_win_moves_nobody_that_hears_the_leader() -> None:
     core = follower_of_five_records()
     (probe,) = broken_stream(core)
-    core.step(api.ProbeAnswered(probe.call, refused=False), Millis(10))
+    core.step(api.ProbeCompleted(probe.call, refused=False), Millis(10))
     stale = cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True)
     cores.ask(core, stale, now_ms=20)
     core.step(api.TimerFired(), Millis(20 + SUSPICION_DELAY_MS))

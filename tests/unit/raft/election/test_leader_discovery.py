@@ -9,8 +9,8 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.election.leader_discovery import OPEN_MAX
-from quorate.raft.request_manager import CallKind
+from quorate.raft.election.leader_discovery import IN_FLIGHT_MAX
+from quorate.raft.request_manager import RequestKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId
 from quorate.records.voters import Endpoint
@@ -40,7 +40,7 @@ def restarted(request_timeout_ms: Millis = Millis(2000)) -> RaftCore:
 
 def discovery(core: RaftCore) -> CallId | None:
     """The oldest question who leads that has no answer yet."""
-    return next((sent.call for sent in cores.open_calls(core, CallKind.DISCOVERY)), None)
+    return next((sent.call for sent in cores.open_calls(core, RequestKind.DISCOVERY)), None)
 
 
 def let_pass(core: RaftCore, until_ms: int, *, refuse: bool) -> list[str]:
@@ -52,11 +52,11 @@ def let_pass(core: RaftCore, until_ms: int, *, refuse: bool) -> list[str]:
         update = core.step(api.TimerFired(), now)
         asked += [
             sent.to.host
-            for sent in cores.open_calls(core, CallKind.DISCOVERY)
+            for sent in cores.open_calls(core, RequestKind.DISCOVERY)
             if sent in update.effects
         ]
         for sent in unanswered(core) if refuse else ():
-            update = cores.answer(core, sent.call, api.CallFailure.DISCONNECTED, now_ms=now)
+            update = cores.answer(core, sent.call, api.RequestFailure.DISCONNECTED, now_ms=now)
     return asked
 
 
@@ -73,7 +73,7 @@ def test_an_address_that_swallows_questions_does_not_hold_up_the_others() -> Non
     core = restarted(request_timeout_ms=Millis(600_000))
     asked = let_pass(core, 590_000, refuse=False)
     assert set(asked) == {"boot-4", "boot-5", "node-2", "node-3"}
-    assert len(asked) <= OPEN_MAX
+    assert len(asked) <= IN_FLIGHT_MAX
 
 
 def test_a_late_answer_counts() -> None:
@@ -140,7 +140,7 @@ def test_another_address_of_the_lost_leader_is_news() -> None:
     update = cores.answer(core, call, answer, now_ms=now_ms(core))
     assert cores.said(update) == ["leader 2 is at node-2:9095"]
     # It is asked there once the round is over.
-    while not (fetches := cores.open_calls(core, CallKind.FETCH)):
+    while not (fetches := cores.open_calls(core, RequestKind.FETCH)):
         assert update.wake_at_ms is not None
         update = core.step(api.TimerFired(), max(update.wake_at_ms, now_ms(core)))
     assert [sent.to for sent in fetches] == [api.Peer(NodeId(2), "node-2", 9095)]
@@ -161,7 +161,7 @@ def test_the_word_of_the_leader_itself_ends_the_election() -> None:
 
 def test_a_follower_that_is_answered_asks_nobody() -> None:
     core = cores.follower(2, 1)
-    assert not core.finding.is_lost()
+    assert not core.leader_discovery.has_no_leader()
 
 
 def test_a_bootstrap_server_of_another_cluster_is_told_once_and_teaches_nothing() -> None:
@@ -190,8 +190,8 @@ def test_questions_come_ever_later() -> None:
         before = now_ms(core)
         update = cores.answer(core, call, NO_LEADER_YET, now_ms=before)
         assert update.wake_at_ms is not None
-        waits.append(core.finding.next_ms - before)
-        core.step(api.TimerFired(), core.finding.next_ms)
+        waits.append(core.leader_discovery.next_ms - before)
+        core.step(api.TimerFired(), core.leader_discovery.next_ms)
     assert waits[0] == cores.config().retry_backoff_ms * 5
     assert waits == sorted(waits)
     assert waits[-1] <= cores.config().election_timeout_ms // 2

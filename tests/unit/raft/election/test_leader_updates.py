@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.request_manager import CallKind
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.request_manager import RequestKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId
 from tests.unit.raft import cores
@@ -25,9 +25,9 @@ def test_a_rival_leader_of_the_same_epoch_is_not_believed() -> None:
         update,
         wake_at_ms=18,
         notes=(
-            (NoteKind.REFUSED_BY_PEER, "1 answers Fetch with NOT_LEADER_OR_FOLLOWER"),
+            (TraceEventKind.REFUSED_BY_PEER, "1 answers Fetch with NOT_LEADER_OR_FOLLOWER"),
             (
-                NoteKind.CONTRADICTED,
+                TraceEventKind.CONTRADICTED,
                 "3 is named as leader of epoch 1, which 1 leads: it is not followed",
             ),
         ),
@@ -37,7 +37,7 @@ def test_a_rival_leader_of_the_same_epoch_is_not_believed() -> None:
 def test_a_leader_without_an_address_is_not_followed() -> None:
     core = cores.unattached()
     stranger = m.LeaderInfo(NodeId(9), Epoch(2))
-    call = cores.under_way(core, CallKind.DISCOVERY)
+    call = cores.under_way(core, RequestKind.DISCOVERY)
     update = cores.answer(core, call, named(stranger), now_ms=2)
     expect(
         update,
@@ -46,7 +46,7 @@ def test_a_leader_without_an_address_is_not_followed() -> None:
         wake_at_ms=102,
         notes=(
             (
-                NoteKind.ROLE_TAKEN,
+                TraceEventKind.ROLE_TAKEN,
                 "discovery: epoch 2: unattached becomes unattached in epoch 2",
             ),
         ),

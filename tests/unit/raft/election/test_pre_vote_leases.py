@@ -4,34 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.election.pre_vote_leases import PROMISE_SHARE, TURN_SHARE
-from quorate.raft.election.transitions import Becoming
-from quorate.raft.last_contact import Hearing
-from quorate.raft.trace_events import Cause
+from quorate.raft.election.pre_vote_leases import LEASE_MAX_SHARE, LEASE_SHARE
+from quorate.raft.election.transitions import RoleTransitions
+from quorate.raft.last_contact import LastContact
+from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.ids import Epoch, Millis, NodeId
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
-    from quorate.raft.election.pre_vote_leases import Promises
+    from quorate.raft.election.pre_vote_leases import PreVoteLeases
 
-TURN = cores.config().election_timeout_ms // TURN_SHARE
-MOMENT = cores.config().election_timeout_ms // PROMISE_SHARE
+TURN = cores.config().election_timeout_ms // LEASE_MAX_SHARE
+MOMENT = cores.config().election_timeout_ms // LEASE_SHARE
 
 
-def promised(nominee: int, *, at: int) -> Promises:
-    promises = cores.unattached(1, 1, 2, 3, 4).elections.promises
+def promised(nominee: int, *, at: int) -> PreVoteLeases:
+    promises = cores.unattached(1, 1, 2, 3, 4).campaign.pre_vote_leases
     give(promises, nominee, at=at)
     return promises
 
 
-def give(promises: Promises, nominee: int, *, at: int) -> None:
-    promises.r.timers.now = Millis(at)
-    promises.give(NodeId(nominee))
+def give(pre_vote_leases: PreVoteLeases, nominee: int, *, at: int) -> None:
+    pre_vote_leases.r.timers.now = Millis(at)
+    pre_vote_leases.grant(NodeId(nominee))
 
 
-def is_free(promises: Promises, nominee: int, *, at: int, is_rival: bool = False) -> bool:
-    promises.r.timers.now = Millis(at)
-    return promises.reason_to_refuse(NodeId(nominee), is_rival=is_rival) is None
+def is_free(
+    pre_vote_leases: PreVoteLeases, nominee: int, *, at: int, is_rival: bool = False
+) -> bool:
+    pre_vote_leases.r.timers.now = Millis(at)
+    return pre_vote_leases.reason_to_refuse(NodeId(nominee), is_rival=is_rival) is None
 
 
 def test_a_pre_vote_is_nobody_elses_for_a_while() -> None:
@@ -61,7 +63,7 @@ def test_with_nobody_waiting_its_turn_begins_anew() -> None:
     promises = promised(2, at=0)
     assert is_free(promises, 2, at=TURN)
     give(promises, 2, at=TURN)
-    assert promises.silent_until == 2 * TURN
+    assert promises.quiet_until == 2 * TURN
 
 
 def test_a_rival_waits_for_its_own_turn() -> None:
@@ -78,13 +80,15 @@ def test_two_voters_that_both_are_needed_meet_whenever_their_turns_began() -> No
 
 def test_a_voter_with_a_promise_asks_nobody_for_that_turn() -> None:
     promises = promised(2, at=10)
-    assert promises.silent_until == 10 + TURN
+    assert promises.quiet_until == 10 + TURN
     promises.r.timers.now = Millis(10 + TURN)
-    assert promises.silent_until is None
+    assert promises.quiet_until is None
 
 
 def test_a_promise_ends_with_its_epoch() -> None:
     promises = promised(2, at=0)
-    Becoming(promises.r, Hearing(promises.r)).unattached(Epoch(1), Cause.HIGHER_EPOCH, "test")
+    RoleTransitions(promises.r, LastContact(promises.r)).become_unattached(
+        Epoch(1), RoleChangeCause.HIGHER_EPOCH, "test"
+    )
     assert is_free(promises, 3, at=1)
-    assert promises.silent_until is None
+    assert promises.quiet_until is None

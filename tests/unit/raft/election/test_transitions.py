@@ -6,7 +6,7 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores, traffic
@@ -33,7 +33,7 @@ def test_a_majority_of_votes_makes_a_leader_that_is_saved_before_it_appends() ->
         cores.progress("leader", 1, leader_id=1, epoch_start=0),
         # What was asked at the start has its timeout then.
         wake_at_ms=cores.config().request_timeout_ms,
-        notes=((NoteKind.ROLE_TAKEN, "2 of 3 votes: candidate becomes leader in epoch 1"),),
+        notes=((TraceEventKind.ROLE_TAKEN, "2 of 3 votes: candidate becomes leader in epoch 1"),),
     )
 
 
@@ -60,7 +60,7 @@ def test_a_vote_is_kept_when_the_leader_of_its_epoch_is_learned() -> None:
 def test_a_transition_outside_the_table_is_a_bug() -> None:
     core = cores.leader()
     with pytest.raises(AssertionError):
-        core.becoming.prospective(Cause.ELECTION_TIMEOUT, "test")
+        core.transitions.become_prospective(RoleChangeCause.ELECTION_TIMEOUT, "test")
 
 
 def test_the_first_leader_also_writes_version_and_voters() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.election.pre_vote_leases import ASK_SHARE, TURN_SHARE
-from quorate.raft.trace_events import Cause, NoteKind
+from quorate.raft.election.pre_vote_leases import LEASE_MAX_SHARE, RENEWAL_SHARE
+from quorate.raft.trace_events import RoleChangeCause, TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     Epoch,
@@ -67,11 +67,11 @@ def test_a_vote_is_saved_before_it_is_answered_and_given_once_an_epoch() -> None
         wake_at_ms=1000,
         notes=(
             (
-                NoteKind.ROLE_TAKEN,
+                TraceEventKind.ROLE_TAKEN,
                 "vote of 2 in a higher epoch: unattached becomes unattached in epoch 1",
             ),
-            (NoteKind.ROLE_TAKEN, "votes for 2: unattached becomes unattached in epoch 1"),
-            (NoteKind.VOTE_GRANTED, "grants vote to 2 in epoch 1"),
+            (TraceEventKind.ROLE_TAKEN, "votes for 2: unattached becomes unattached in epoch 1"),
+            (TraceEventKind.VOTE_GRANTED, "grants vote to 2 in epoch 1"),
         ),
     )
     again = cores.ask(core, cores.vote(3, 1, 1, cores.end(0, 0)), now_ms=2)
@@ -80,7 +80,7 @@ def test_a_vote_is_saved_before_it_is_answered_and_given_once_an_epoch() -> None
         again,
         api.SendReply(ReplyToken(1), refusal),
         wake_at_ms=1000,
-        notes=((NoteKind.VOTE_REFUSED, "refuses vote to 3: voted for 2 in epoch 1"),),
+        notes=((TraceEventKind.VOTE_REFUSED, "refuses vote to 3: voted for 2 in epoch 1"),),
     )
     same = cores.ask(core, cores.vote(2, 1, 1, cores.end(0, 0)), now_ms=3)
     assert cores.voted(same).vote_granted
@@ -107,7 +107,7 @@ def test_a_nominee_that_votes_for_a_candidate_draws_its_timer_and_begins_anew() 
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     cores.answer(core, asked[2][0], cores.granted(1), now_ms=1501)
     update = cores.ask(core, cores.vote(3, 1, 1, cores.end(0, 0)), now_ms=1501)
-    asks_again_ms = 1500 + cores.part_of_election_timeout(ASK_SHARE)
+    asks_again_ms = 1500 + cores.part_of_election_timeout(RENEWAL_SHARE)
     expect(
         update,
         api.SaveElection(
@@ -115,7 +115,7 @@ def test_a_nominee_that_votes_for_a_candidate_draws_its_timer_and_begins_anew() 
         ),
         api.SendReply(ReplyToken(1), cores.granted(1)),
         wake_at_ms=asks_again_ms,
-        notes=((NoteKind.VOTE_GRANTED, "grants vote to 3 in epoch 1"),),
+        notes=((TraceEventKind.VOTE_GRANTED, "grants vote to 3 in epoch 1"),),
     )
     # Answers to the round before count for nothing.
     update = cores.answer(core, asked[4][0], cores.granted(1), now_ms=1502)
@@ -189,7 +189,7 @@ def test_requests_of_other_clusters_older_epochs_and_nonsense_are_refused() -> N
 @pytest.mark.rule("vote_by_voter_key")
 def test_a_nominee_outside_the_own_set_may_win_the_vote() -> None:
     core = cores.unattached(1, 1, 2)
-    core.becoming.unattached(Epoch(1), Cause.HIGHER_EPOCH, "test")
+    core.transitions.become_unattached(Epoch(1), RoleChangeCause.HIGHER_EPOCH, "test")
     update = cores.ask(core, cores.vote(9, 1, 2, cores.end(0, 0)), now_ms=1)
     assert cores.voted(update).vote_granted
 
@@ -228,7 +228,7 @@ def test_a_nominee_that_gave_a_rival_its_pre_vote_begins_again_later() -> None:
     assert cores.voted(update).vote_granted
     cores.answer(core, asked[3][0], cores.granted(0), now_ms=1502)
     assert told(core).role == "prospective"
-    assert update.wake_at_ms == 1501 + cores.part_of_election_timeout(TURN_SHARE)
+    assert update.wake_at_ms == 1501 + cores.part_of_election_timeout(LEASE_MAX_SHARE)
     again = cores.calls(core.step(api.TimerFired(), update.wake_at_ms))
     cores.answer(core, again[3][0], cores.granted(0), now_ms=update.wake_at_ms + 1)
     assert told(core).role == "candidate"
@@ -261,7 +261,7 @@ def test_a_voter_that_waits_for_others_to_lead_grants_them_its_pre_vote() -> Non
     core = cores.heard()
     core.step(api.StateMachineProgress(ready=False), Millis(1))
     update = core.step(api.TimerFired(), Millis(1 + cores.config().fetch_timeout_ms))
-    assert [note.kind for note in update.notes] == [NoteKind.NOT_READY]
+    assert [note.kind for note in update.trace] == [TraceEventKind.NOT_READY]
     assert told(core).role == "follower"
     asked = cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True)
     update = cores.ask(core, asked, now_ms=cores.config().fetch_timeout_ms + 10)
@@ -282,7 +282,7 @@ def test_a_healing_voter_never_campaigns_and_votes_by_what_it_once_had() -> None
     assert not cores.voted(short).vote_granted
     whole = cores.ask(core, cores.vote(3, 1, 3, cores.end(9, 2)), now_ms=1502)
     assert cores.voted(whole).vote_granted
-    assert any(line.startswith("refused 1 vote(s) to 2: ") for line in core.remarks())
+    assert any(line.startswith("refused 1 vote(s) to 2: ") for line in core.status_warnings())
 
 
 @pytest.mark.rule("empty_log_abstains")

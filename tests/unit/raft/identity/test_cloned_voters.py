@@ -81,7 +81,7 @@ def test_the_process_that_came_second_is_refused() -> None:
 def test_the_leader_tells_of_both_places() -> None:
     core = cloned()
     fetches(core, SECOND, now_ms=4740)
-    (remark,) = [line for line in core.remarks() if "two processes" in line]
+    (remark,) = [line for line in core.status_warnings() if "two processes" in line]
     assert "node-2:9094 counts" in remark
     assert "elsewhere:9095 is refused" in remark
     (state,) = cores.described(core, now_ms=4750).refused
@@ -116,7 +116,7 @@ def test_what_a_second_process_has_is_not_counted_while_the_first_may_run() -> N
 @pytest.mark.rule("one_process_per_voter")
 def test_a_restarted_process_counts_at_once_when_the_connection_before_it_ended() -> None:
     core = leader()
-    core.step(api.CallerGone(ReplyToken(4600)), Millis(4601))
+    core.step(api.CallerDisconnected(ReplyToken(4600)), Millis(4601))
     cores.propose(core, now_ms=4650)
     cores.flush(core, now_ms=4651)
     fetches(core, SECOND, now_ms=4700)
@@ -128,7 +128,7 @@ def test_a_process_that_restarts_twice_counts_at_once_each_time() -> None:
     core = leader()
     waiting = 4600
     for now_ms, process in ((4700, SECOND), (4800, THIRD)):
-        core.step(api.CallerGone(ReplyToken(waiting)), Millis(waiting + 1))
+        core.step(api.CallerDisconnected(ReplyToken(waiting)), Millis(waiting + 1))
         cores.propose(core, now_ms=now_ms - 20)
         cores.flush(core, now_ms=now_ms - 10)
         fetches(core, process, now_ms=now_ms)
@@ -142,7 +142,7 @@ def test_one_whose_end_was_not_seen_delays_no_later_restart() -> None:
     core = leader()
     waiting = 4600 + FETCH_TIMEOUT_MS // 2
     fetches(core, SECOND, now_ms=waiting)
-    core.step(api.CallerGone(ReplyToken(waiting)), Millis(waiting + 1))
+    core.step(api.CallerDisconnected(ReplyToken(waiting)), Millis(waiting + 1))
     cores.propose(core, now_ms=waiting + 10)
     cores.flush(core, now_ms=waiting + 20)
     fetches(core, THIRD, now_ms=waiting + 30)
@@ -152,7 +152,7 @@ def test_one_whose_end_was_not_seen_delays_no_later_restart() -> None:
 @pytest.mark.rule("one_process_per_voter")
 def test_a_reset_connection_does_not_let_the_refused_process_count() -> None:
     core = cloned()
-    core.step(api.CallerGone(ReplyToken(4730)), Millis(4731))
+    core.step(api.CallerDisconnected(ReplyToken(4730)), Millis(4731))
     assert refusals(fetches(core, SECOND, now_ms=4740)) == [ErrorCode.DUPLICATE_VOTER]
     assert not refusals(fetches(core, FIRST, now_ms=4750))
     assert refusals(fetches(core, SECOND, now_ms=4760)) == [ErrorCode.DUPLICATE_VOTER]
@@ -164,7 +164,7 @@ def test_the_original_restarts_at_once_after_its_copy_was_stopped() -> None:
     end_ms = 4720 + FETCH_TIMEOUT_MS
     for now_ms in range(4740, end_ms + 1, 20):
         fetches(core, FIRST, now_ms=now_ms)
-    core.step(api.CallerGone(ReplyToken(end_ms)), Millis(end_ms + 1))
+    core.step(api.CallerDisconnected(ReplyToken(end_ms)), Millis(end_ms + 1))
     cores.propose(core, now_ms=end_ms + 1)
     cores.flush(core, now_ms=end_ms + 2)
     assert not refusals(fetches(core, THIRD, now_ms=end_ms + 3))
@@ -181,7 +181,7 @@ def test_a_restarted_process_counts_once_the_one_before_has_been_silent() -> Non
     assert core.replica.high_watermark < end
     fetches(core, SECOND, now_ms=4700 + FETCH_TIMEOUT_MS // 2)
     assert core.replica.high_watermark == end
-    assert not core.remarks()
+    assert not core.status_warnings()
 
 
 @pytest.mark.rule("one_process_per_voter")
@@ -232,7 +232,7 @@ def test_late_fetches_of_an_ended_process_are_no_clone_however_many() -> None:
         assert not refusals(fetches(core, FIRST, now_ms=now_ms, is_late=True))
     for now_ms in range(4750, 9000, 250):
         assert not refusals(fetches(core, SECOND, now_ms=now_ms))
-        assert not core.remarks()
+        assert not core.status_warnings()
 
 
 @pytest.mark.rule("one_process_per_voter")
@@ -243,7 +243,7 @@ def test_late_fetches_of_a_process_before_the_one_before_are_no_clone() -> None:
     fetches(core, FIRST, now_ms=4905, is_late=True)
     for now_ms in range(4910, 9000, 50):
         assert not refusals(fetches(core, THIRD, now_ms=now_ms))
-        assert not core.remarks()
+        assert not core.status_warnings()
 
 
 @pytest.mark.rule("one_process_per_voter")
@@ -268,7 +268,7 @@ def test_more_processes_than_are_remembered_are_found() -> None:
     core = leader()
     for now_ms in range(4610, 4900, 10):
         fetches(core, FIRST + now_ms // 10 % 7, now_ms=now_ms)
-    assert core.remarks()
+    assert core.status_warnings()
     assert not refusals(fetches(core, FIRST, now_ms=4910))
     assert refusals(fetches(core, FIRST + 1, now_ms=4920)) == [ErrorCode.DUPLICATE_VOTER]
 
@@ -297,7 +297,7 @@ def test_releases_that_draw_no_number_are_served_as_before() -> None:
     core = leader()
     for now_ms in range(4700, 4800, 10):
         assert not refusals(fetches(core, 0 if now_ms % 20 else FIRST, now_ms=now_ms))
-    assert not core.remarks()
+    assert not core.status_warnings()
 
 
 def update_to(listeners: tuple[Endpoint, ...]) -> m.UpdateRaftVoterRequest:
@@ -410,8 +410,8 @@ def refused() -> RaftCore:
 @pytest.mark.rule("one_process_per_voter")
 def test_a_refused_process_is_not_ready_and_says_why() -> None:
     core = refused()
-    assert not core.hears_leader
-    (remark,) = core.remarks()
+    assert not core.has_live_leader
+    (remark,) = core.status_warnings()
     assert "the leader refuses this process" in remark
 
 
@@ -436,8 +436,8 @@ def test_a_process_that_is_taken_again_votes_again() -> None:
     core = refused()
     core.step(api.TimerFired(), Millis(40))
     cores.answer(core, cores.under_way(core), cores.fetch_answer(high_watermark=5), now_ms=41)
-    assert core.hears_leader
-    assert not core.remarks()
+    assert core.has_live_leader
+    assert not core.status_warnings()
 
 
 def test_each_request_for_the_log_names_its_process() -> None:

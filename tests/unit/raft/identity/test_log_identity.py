@@ -13,7 +13,7 @@ from quorate.raft import messages as m
 from quorate.raft.identity.log_identity import is_of_another_quorum, mark_of, marks_below
 from quorate.raft.identity.voter_set_mark import VotersMark
 from quorate.raft.replication.log_state import LogState
-from quorate.raft.request_manager import CallKind
+from quorate.raft.request_manager import RequestKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset
 from tests.unit.raft import cores
@@ -88,7 +88,7 @@ def test_a_leader_refuses_the_log_of_another_quorum() -> None:
 def test_a_follower_states_its_set_until_the_leader_has_answered() -> None:
     core = cores.fed()
     cores.begin(core, 3, 2, now_ms=900)
-    (sent,) = [each.request for each in cores.open_calls(core, CallKind.FETCH)]
+    (sent,) = [each.request for each in cores.open_calls(core, RequestKind.FETCH)]
     assert isinstance(sent, m.FetchRequest)
     assert sent.voters_at == mark_of(core.replica.log)
 

@@ -12,7 +12,7 @@ import pytest
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.identity.second_quorum import MET_FACTOR, PROOFS
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.rule("sole_voter_conflict")
 DIVERGES = cores.fetch_answer(diverging=cores.end(2, 1))
 
 
-def answered(core: RaftCore, *answers: m.FetchResponse | api.CallFailure) -> list[api.Update]:
+def answered(core: RaftCore, *answers: m.FetchResponse | api.RequestFailure) -> list[api.Update]:
     """Each Fetch that follows has the next answer, as soon as it is sent."""
     updates = []
     for response in answers:
@@ -42,8 +42,10 @@ def answered(core: RaftCore, *answers: m.FetchResponse | api.CallFailure) -> lis
 def test_a_leader_that_diverges_below_what_is_committed_proves_another_quorum() -> None:
     core = cores.fed()
     *before, last = answered(core, *[DIVERGES] * PROOFS)
-    assert not [n for update in before for n in update.notes if n.kind is NoteKind.RIVAL_FOUND]
-    assert [note.kind for note in last.notes] == [NoteKind.RIVAL_FOUND]
+    assert not [
+        n for update in before for n in update.trace if n.kind is TraceEventKind.RIVAL_FOUND
+    ]
+    assert [note.kind for note in last.trace] == [TraceEventKind.RIVAL_FOUND]
     assert core.replica.second_quorum.is_met
     remark = core.replica.second_quorum.remark()
     assert remark is not None
@@ -51,7 +53,7 @@ def test_a_leader_that_diverges_below_what_is_committed_proves_another_quorum() 
     assert "--no-initial-controllers" in remark
     # It is said once while it goes on.
     (more,) = answered(core, DIVERGES)
-    assert more.notes == ()
+    assert more.trace == ()
 
 
 def test_a_leader_that_refuses_the_log_of_another_quorum_proves_it() -> None:
@@ -61,7 +63,7 @@ def test_a_leader_that_refuses_the_log_of_another_quorum_proves_it() -> None:
     assert not core.replica.second_quorum.is_met
     answered(core, refusal)
     assert core.replica.second_quorum.is_met
-    assert not core.hears_leader
+    assert not core.has_live_leader
 
 
 def test_one_damaged_answer_proves_nothing() -> None:
@@ -78,11 +80,11 @@ def test_one_damaged_answer_proves_nothing() -> None:
         cores.fetch_answer(diverging=cores.end(9, 1)),
         cores.fetch_answer(snapshot_id=cores.end(3, 1)),
         m.FetchResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR, leader=cores.LEADER),
-        api.CallFailure.UNREADABLE,
+        api.RequestFailure.UNREADABLE,
     ],
 )
 def test_what_a_leader_of_this_quorum_may_have_lost_is_no_proof(
-    answer: m.FetchResponse | api.CallFailure,
+    answer: m.FetchResponse | api.RequestFailure,
 ) -> None:
     core = cores.fed()
     answered(core, *[answer] * (PROOFS + 1))
@@ -94,7 +96,7 @@ def test_a_follower_with_a_leader_of_another_quorum_is_not_ready_and_campaigns()
     answered(core, *[DIVERGES] * PROOFS)
     core.step(api.TimerFired(), Millis(2 + cores.config().fetch_timeout_ms))
     assert told(core).role == "prospective"
-    assert not core.hears_leader
+    assert not core.has_live_leader
 
 
 def lead(core: RaftCore) -> None:
@@ -116,12 +118,12 @@ def test_it_leads_on_and_is_not_ready_until_the_other_quorum_is_silent() -> None
     lead(core)
     assert told(core).role == "leader"
     assert core.replica.second_quorum.is_met
-    assert not core.hears_leader
+    assert not core.has_live_leader
 
     core.replica.timers.now = Millis(last.wake_at_ms + met_ms())
 
     assert not core.replica.second_quorum.is_met
-    assert core.hears_leader
+    assert core.has_live_leader
 
 
 def met_ms() -> int:
@@ -135,7 +137,7 @@ def test_a_leader_that_agrees_after_all_takes_it_back() -> None:
     assert core.replica.second_quorum.is_met
     answered(core, cores.fetch_answer(high_watermark=Offset(3)))
     assert not core.replica.second_quorum.is_met
-    assert core.hears_leader
+    assert core.has_live_leader
 
 
 def test_proofs_of_one_leader_count_across_epochs() -> None:

@@ -11,7 +11,7 @@ import pytest
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.identity.rival_leader import Rival
-from quorate.raft.request_manager import CallKind
+from quorate.raft.request_manager import RequestKind
 from quorate.raft.roles import Unattached
 from quorate.records.control import KRaftVoters, LeaderChange
 from quorate.records.errors import ErrorCode
@@ -81,8 +81,8 @@ def test_its_own_word_ends_leadership_durably(epoch: int) -> None:
     rival = replace(RIVAL, epoch=Epoch(epoch))
     assert api.SaveRival(rival) in update.effects
     assert role(core) == "resigned"
-    assert not core.hears_leader
-    (remark,) = core.remarks()
+    assert not core.has_live_leader
+    (remark,) = core.status_warnings()
     assert "node 4 at node-4:9094" in remark
     assert "--no-initial-controllers" in remark
     assert "storage recover" in remark
@@ -103,7 +103,7 @@ def test_what_others_say_is_looked_into_and_changes_nothing() -> None:
     # Node 4 is there, and says that node 5 leads: only node 5 can say so.
     update = cores.answer(core, call, says(5, 3), now_ms=11)
     assert list(questions(update)) == [5]
-    update = cores.answer(core, questions(update)[5], api.CallFailure.DISCONNECTED, now_ms=12)
+    update = cores.answer(core, questions(update)[5], api.RequestFailure.DISCONNECTED, now_ms=12)
     assert not questions(update)
     assert role(core) == "leader"
 
@@ -123,8 +123,8 @@ def test_it_neither_leads_nor_follows_nor_votes_any_more() -> None:
 def test_a_late_answer_of_the_other_leader_makes_it_no_follower() -> None:
     """A discovery was under way when the replica stood down."""
     core = cores.started(1, cores.recovered(2, 3))
-    sent = cores.open_calls(core, CallKind.DISCOVERY)[0]
-    core.replica.readiness.rival = RIVAL
+    sent = cores.open_calls(core, RequestKind.DISCOVERY)[0]
+    core.replica.leader_eligibility.rival = RIVAL
     cores.answer(core, sent.call, says(4, 9), now_ms=12)
     assert isinstance(core.replica.role, Unattached)
     assert core.replica.epoch == 0
@@ -139,7 +139,7 @@ def test_a_restart_keeps_it_so() -> None:
         assert not cores.calls(update)
         assert update.wake_at_ms is None or update.wake_at_ms > now_ms
     assert role(core) != "leader"
-    assert any("node 4 at node-4:9094" in line for line in core.remarks())
+    assert any("node 4 at node-4:9094" in line for line in core.status_warnings())
     (reply,) = cores.replies(cores.ask(core, cores.fetch(2, 0, 0), now_ms=20_001))
     assert isinstance(reply, m.FetchResponse)
     assert (reply.error, reply.leader) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, m.NOTHING_KNOWN)
@@ -172,7 +172,7 @@ def test_an_only_voter_that_leads_asks_around() -> None:
     for now_ms in range(100, 12_000, 50):
         for sent in core_sent(core):
             seen.append(sent.to.host)
-            cores.answer(core, sent.call, api.CallFailure.DISCONNECTED, now_ms=now_ms)
+            cores.answer(core, sent.call, api.RequestFailure.DISCONNECTED, now_ms=now_ms)
         core.step(api.TimerFired(), Millis(now_ms))
     # Never itself; both in each of two rounds: the second begins five fetch timeouts later.
     assert seen == ["node-4", "node-5"] * 2
@@ -206,7 +206,7 @@ def leads(leader_id: int, epoch: int) -> m.FetchResponse:
     return replace(says(leader_id, epoch), error=ErrorCode.NONE)
 
 
-def node_5_says(core: RaftCore, *answers: m.FetchResponse | api.CallFailure) -> list[int]:
+def node_5_says(core: RaftCore, *answers: m.FetchResponse | api.RequestFailure) -> list[int]:
     """Each server names node 5, leader of epoch 3, which gives these answers: when it was asked."""
     asked: list[int] = []
     for now_ms in range(2, 200_000, 50):
@@ -229,7 +229,7 @@ def test_a_leader_of_an_earlier_epoch_that_leads_on_is_a_rival() -> None:
     fetch_timeout_ms = cores.config().fetch_timeout_ms
     assert asked[-1] - asked[0] >= 5 * fetch_timeout_ms
     assert all(b - a <= 1.1 * fetch_timeout_ms for a, b in pairwise(asked))
-    (remark,) = core.remarks()
+    (remark,) = core.status_warnings()
     assert "node 5 at node-5:9094, leader of epoch 3" in remark
 
 
@@ -239,11 +239,11 @@ def test_a_leader_of_an_earlier_epoch_that_leads_on_is_a_rival() -> None:
         replace(says(5, 3), error=ErrorCode.NOT_LEADER_OR_FOLLOWER),
         says(5, 4),
         says(1, 7),
-        api.CallFailure.TIMED_OUT,
+        api.RequestFailure.TIMED_OUT,
     ],
 )
 def test_a_leader_of_an_earlier_epoch_that_ends_is_no_rival(
-    end: m.FetchResponse | api.CallFailure,
+    end: m.FetchResponse | api.RequestFailure,
 ) -> None:
     """It led for two check-quorum intervals, and goes on naming itself after it resigned."""
     core = later()
@@ -260,9 +260,9 @@ def test_what_becomes_of_others_ends_no_row() -> None:
         if now_ms % 8000 == 2 and role(core) == "leader":
             cores.begin(core, 9, 9, now_ms=now_ms)
         for sent in core_sent(core):
-            answer: m.FetchResponse | api.CallFailure = says(5, 3)
+            answer: m.FetchResponse | api.RequestFailure = says(5, 3)
             if sent.to.node_id == 9:
-                answer = api.CallFailure.DISCONNECTED
+                answer = api.RequestFailure.DISCONNECTED
             elif sent.to.node_id == 5:
                 answer = leads(5, 3)
             cores.answer(core, sent.call, answer, now_ms=now_ms)
@@ -293,9 +293,9 @@ def test_a_leader_that_it_voted_for_is_followed() -> None:
     election = m.ElectionState(Epoch(4), None, cores.key(2))
     core = cores.unattached(1, 1)
     core.replica.election = election
-    assert core.rivalry.doubts(m.LeaderInfo(NodeId(3), Epoch(4), ()))
-    assert not core.rivalry.doubts(m.LeaderInfo(NodeId(2), Epoch(4), ()))
-    assert core.rivalry.doubts(m.LeaderInfo(NodeId(2), Epoch(5), ()))
+    assert core.single_voter_guard.doubts(m.LeaderInfo(NodeId(3), Epoch(4), ()))
+    assert not core.single_voter_guard.doubts(m.LeaderInfo(NodeId(2), Epoch(4), ()))
+    assert core.single_voter_guard.doubts(m.LeaderInfo(NodeId(2), Epoch(5), ()))
 
 
 def test_a_leader_that_removes_all_others_is_followed_on() -> None:
@@ -318,8 +318,8 @@ def test_a_leader_that_removes_all_others_is_followed_on() -> None:
     (request,) = [r for _, r in cores.calls(update).values()]
     assert isinstance(request, m.FetchRequest)
     assert (request.replica, request.fetch_offset) == (cores.key(2), 3)
-    assert not core.rivalry.doubts(m.LeaderInfo(NodeId(1), Epoch(1), cores.endpoints(1)))
-    assert core.rivalry.doubts(m.LeaderInfo(NodeId(1), Epoch(2), cores.endpoints(1)))
+    assert not core.single_voter_guard.doubts(m.LeaderInfo(NodeId(1), Epoch(1), cores.endpoints(1)))
+    assert core.single_voter_guard.doubts(m.LeaderInfo(NodeId(1), Epoch(2), cores.endpoints(1)))
 
 
 def test_one_that_heals_follows_whom_it_finds() -> None:
@@ -333,4 +333,4 @@ def test_one_that_heals_follows_whom_it_finds() -> None:
 
 def test_several_voters_follow_whoever_leads() -> None:
     core = cores.unattached(1)
-    assert not core.rivalry.doubts(m.LeaderInfo(NodeId(9), Epoch(3), cores.endpoints(9)))
+    assert not core.single_voter_guard.doubts(m.LeaderInfo(NodeId(9), Epoch(3), cores.endpoints(9)))

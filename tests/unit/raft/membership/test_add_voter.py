@@ -39,7 +39,7 @@ def refused(core: RaftCore, request: m.AddRaftVoterRequest = cores.ADD) -> m.Mem
 
 def answered(
     core: RaftCore,
-    versions: m.ApiVersionsResponse | api.CallFailure = cores.VERSIONS,
+    versions: m.ApiVersionsResponse | api.RequestFailure = cores.VERSIONS,
     request: m.AddRaftVoterRequest = cores.ADD,
     *,
     by: tuple[int, ...] = (2, 3),
@@ -167,7 +167,7 @@ def test_who_was_decommissioned_comes_back_by_hand_only() -> None:
 
 def test_a_new_voter_that_does_not_answer_is_not_added() -> None:
     core = with_observer()
-    answer = cores.membership(answered(core, api.CallFailure.DISCONNECTED))
+    answer = cores.membership(answered(core, api.RequestFailure.DISCONNECTED))
     assert (answer.error, answer.reason) == (
         ErrorCode.REQUEST_TIMED_OUT,
         m.Reason.VOTER_UNREACHABLE,
@@ -194,7 +194,7 @@ def test_an_answer_to_an_earlier_question_says_nothing_about_this_one() -> None:
         cores.ask(core, cores.fetch(node_id, 3, 1), now_ms=5501, token=60 + node_id)
     second, _ = cores.calls(cores.ask(core, cores.ADD, now_ms=5502, token=8))[4]
     assert not cores.memberships(
-        cores.answer(core, first, api.CallFailure.DISCONNECTED, now_ms=5503)
+        cores.answer(core, first, api.RequestFailure.DISCONNECTED, now_ms=5503)
     )
     cores.echo(core, 2, 3, now_ms=5504)
     cores.answer(core, second, cores.VERSIONS, now_ms=5504)

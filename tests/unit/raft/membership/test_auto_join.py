@@ -111,13 +111,13 @@ def refused_once() -> tuple[RaftCore, m.MembershipResponse, api.Update, Millis]:
 
 def test_a_refusal_is_repeated_after_a_while_and_told_once() -> None:
     core, later, update, again = refused_once()
-    assert any("another change" in note.text for note in update.notes)
+    assert any("another change" in note.text for note in update.trace)
     assert not asked(core.step(api.TimerFired(), Millis(again - 1)))
     update = core.step(api.TimerFired(), again)
     assert asked(update)
     ((call, _),) = cores.calls(update).values()
     changed = replace(later, message="change 12 at offset 34 is not committed yet")
-    assert not cores.answer(core, call, changed, now_ms=again).notes
+    assert not cores.answer(core, call, changed, now_ms=again).trace
 
 
 def test_who_is_told_to_stop_at_the_moment_in_which_it_would_ask_does_not() -> None:
@@ -154,7 +154,7 @@ def leader_says(
     return replace(
         update,
         effects=(*update.effects, *flushed.effects),
-        notes=(*update.notes, *flushed.notes),
+        trace=(*update.trace, *flushed.trace),
     )
 
 
@@ -192,7 +192,7 @@ def test_a_process_whose_voter_is_removed_does_not_join_again_and_says_so() -> N
     update = leader_says(core, change_at(3, cores.voters(1, 2)), high_watermark=4, now_ms=3)
     assert not asked(update)
     assert not asked(core.step(api.TimerFired(), Millis(500)))
-    assert [line for line in core.remarks() if "scaled away" in line]
+    assert [line for line in core.status_warnings() if "scaled away" in line]
 
 
 def test_a_voter_without_directory_ids_was_perhaps_another_disk_and_joins_after_the_upgrade() -> (
@@ -222,7 +222,7 @@ def test_a_voter_without_directory_ids_was_perhaps_another_disk_and_joins_after_
     (request,) = asked(leader_says(core, upgrade, high_watermark=6, now_ms=3))
     assert isinstance(request, m.RemoveRaftVoterRequest)
     assert (request.voter, request.auto_join) == (cores.key(3), True)
-    assert not core.remarks()
+    assert not core.status_warnings()
 
 
 def test_the_next_process_on_its_disk_joins_though_the_disk_says_that_it_votes() -> None:
@@ -234,7 +234,7 @@ def test_the_next_process_on_its_disk_joins_though_the_disk_says_that_it_votes()
     (request,) = asked(update)
     assert isinstance(request, m.AddRaftVoterRequest)
     assert (request.voter, request.auto_join) == (cores.key(3), True)
-    assert not core.remarks()
+    assert not core.status_warnings()
 
 
 def test_what_a_leader_before_this_one_had_committed_says_nothing_of_now() -> None:
@@ -260,14 +260,14 @@ def test_a_removal_that_is_rolled_back_leaves_a_voter_and_one_by_hand_says_nothi
     core = voter_three(high_watermark=3)
     gone = replace(cores.voters(1, 2), decommissioned=(cores.key(3),))
     leader_says(core, change_at(3, gone), high_watermark=4, now_ms=3)
-    assert not core.remarks()
+    assert not core.status_warnings()
     core = voter_three(high_watermark=3)
     leader_says(core, change_at(3, cores.voters(1, 2)), high_watermark=3, now_ms=3)
-    assert [line for line in core.remarks() if "scaled away" in line]
+    assert [line for line in core.status_warnings() if "scaled away" in line]
     diverging = cores.fetch_answer(diverging=cores.end(3, 1), high_watermark=Offset(3))
     cores.answer(core, cores.under_way(core), diverging, now_ms=4)
     core.step(api.LogTruncated(cores.end(3, 1), 1), Millis(5))
-    assert not core.remarks()
+    assert not core.status_warnings()
 
 
 def test_an_addition_that_was_rolled_back_is_asked_for_again() -> None:

@@ -130,7 +130,7 @@ def test_a_voter_whose_directory_is_unknown_keeps_the_version_as_it_is() -> None
 
 def test_a_broker_that_cannot_read_the_new_version_keeps_it_as_it_is() -> None:
     core = static_leader()
-    core.step(api.BrokersSupport(0), Millis(4450))
+    core.step(api.BrokerKRaftVersions(0), Millis(4450))
     answer = cores.membership(cores.ask(core, UPGRADE, now_ms=4500))
     assert (answer.error, answer.reason) == (
         ErrorCode.INVALID_UPDATE_VERSION,

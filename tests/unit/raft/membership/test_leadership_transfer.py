@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.election.epoch_announcements import REPEAT_SHARE
-from quorate.raft.request_manager import CallKind
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.request_manager import RequestKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
 from quorate.records.voters import Endpoint
@@ -41,7 +41,7 @@ def test_a_voter_with_the_whole_log_is_named_first_at_once() -> None:
         wake_at_ms=4500 + cores.part_of_election_timeout(REPEAT_SHARE),
         notes=(
             (
-                NoteKind.ROLE_TAKEN,
+                TraceEventKind.ROLE_TAKEN,
                 f"leadership goes to {cores.key(2)}: leader becomes resigned in epoch 1",
             ),
         ),
@@ -81,8 +81,8 @@ def test_a_successor_that_moved_is_looked_for_where_it_says_that_it_is() -> None
     assert begun(cores.ask(core, moved, now_ms=4450, token=8)) == {2: elsewhere}
     cores.answer(
         core,
-        cores.under_way(core, CallKind.BEGIN_QUORUM_EPOCH),
-        api.CallFailure.DISCONNECTED,
+        cores.under_way(core, RequestKind.BEGIN_QUORUM_EPOCH),
+        api.RequestFailure.DISCONNECTED,
         now_ms=4451,
     )
     assert begun(cores.ask(core, TO_2, now_ms=4452, token=7)) == {2: cores.peer(2)}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from quorate.raft import messages as m
-from quorate.raft.membership.rejection import Obstacle
+from quorate.raft.membership.rejection import Rejection
 from quorate.records.errors import ErrorCode
 from tests.unit.raft import cores
 
 
 def test_an_obstacle_is_answered_whole() -> None:
     error, reason = ErrorCode.REQUEST_TIMED_OUT, m.Reason.VOTER_LAGGING
-    obstacle = Obstacle(error, reason, "9 records behind", (("lag", "9"),))
+    obstacle = Rejection(error, reason, "9 records behind", (("lag", "9"),))
     assert obstacle.response(cores.LEADER) == m.MembershipResponse(
         error, "9 records behind", cores.LEADER, reason, (("lag", "9"),)
     )

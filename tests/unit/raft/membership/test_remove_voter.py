@@ -10,7 +10,7 @@ import pytest
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.election.epoch_announcements import REPEAT_SHARE
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey, ReplyToken
@@ -36,7 +36,7 @@ def test_who_is_removed_is_decommissioned() -> None:
         wake_at_ms=4500 + REMOVE.timeout_ms,
         notes=(
             (
-                NoteKind.CHANGE_APPENDED,
+                TraceEventKind.CHANGE_APPENDED,
                 f"remove voter {cores.key(3)}: appended at offset 3",
             ),
         ),
@@ -140,9 +140,9 @@ def test_a_removed_leader_leads_until_the_others_have_committed_it_then_resigns(
         cores.progress("resigned", 1, leader_id=1, high_watermark=4),
         wake_at_ms=4503 + cores.part_of_election_timeout(REPEAT_SHARE),
         notes=(
-            (NoteKind.CHANGE_COMMITTED, f"remove voter {cores.key(1)}: committed"),
+            (TraceEventKind.CHANGE_COMMITTED, f"remove voter {cores.key(1)}: committed"),
             (
-                NoteKind.ROLE_TAKEN,
+                TraceEventKind.ROLE_TAKEN,
                 "its own removal is committed: leader becomes resigned in epoch 1",
             ),
         ),
@@ -162,7 +162,7 @@ def test_a_removed_leader_that_told_its_end_asks_who_took_over() -> None:
     assert isinstance(request, m.FetchRequest)
     # That it led itself is no news, nor where it is.
     still = m.FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=cores.LEADER)
-    assert not cores.answer(core, call, still, now_ms=4506).notes
+    assert not cores.answer(core, call, still, now_ms=4506).trace
     update = core.step(api.TimerFired(), Millis(5006))
     ((call, request),) = cores.calls(update).values()
     successor = m.LeaderInfo(NodeId(2), Epoch(2), cores.endpoints(2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.membership.shutdown_permits import LEAVE_MS
+from quorate.raft.membership.shutdown_permits import PERMIT_MS
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 from tests.unit.raft import cores, quorums
@@ -35,7 +35,7 @@ def test_a_voter_that_was_cut_off_before_its_leave_is_not_back_from_it() -> None
 def test_a_leave_that_is_not_used_ends() -> None:
     quorum = quorums.Quorum(1, 2, 3)
     assert quorum.may_stop(2)
-    quorum.passes(LEAVE_MS - 100, 2, 3)
+    quorum.passes(PERMIT_MS - 100, 2, 3)
     assert not quorum.may_stop(3)
     quorum.passes(100, 2, 3)
     assert quorum.may_stop(3)
@@ -51,7 +51,9 @@ def test_who_has_leave_is_named_last_as_a_successor() -> None:
 def test_who_has_leave_is_told_of() -> None:
     quorum = quorums.Quorum()
     assert quorum.may_stop(4)
-    assert quorum.core.remarks() == [f"voter {cores.key(4)} has leave to stop and is not back"]
+    assert quorum.core.status_warnings() == [
+        f"voter {cores.key(4)} has leave to stop and is not back"
+    ]
 
 
 def test_leadership_is_not_handed_over_while_somebody_is_about_to_stop() -> None:

@@ -142,7 +142,7 @@ def test_only_voters_of_this_cluster_are_answered(
 ) -> None:
     quorum = quorums.Quorum()
     assert quorum.ask(request_).error is error
-    assert quorum.core.remarks() == []
+    assert quorum.core.status_warnings() == []
 
 
 def test_a_follower_names_the_leader() -> None:

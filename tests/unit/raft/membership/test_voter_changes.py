@@ -8,7 +8,7 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.membership.shutdown_permits import LEAVE_MS
+from quorate.raft.membership.shutdown_permits import PERMIT_MS
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis
 from tests.unit.raft import cores, quorums
@@ -249,7 +249,7 @@ def test_a_set_is_appended_with_a_step_of_its_own() -> None:
 def test_a_leave_that_has_lapsed_wakes_nobody_who_waits_for_fetches() -> None:
     quorum = quorums.Quorum(1, 2, 3)
     assert quorum.may_stop(2)
-    quorum.passes(LEAVE_MS + 1, 2, 3)
+    quorum.passes(PERMIT_MS + 1, 2, 3)
     update = cores.ask(quorum.core, remove(3), now_ms=quorum.now, token=7)
     assert not cores.memberships(update)
     assert update.wake_at_ms is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.raft import messages as m
-from quorate.raft.replication.batch_validation import EPOCHS_SKIPPED, misfit
+from quorate.raft.replication.batch_validation import EPOCHS_SKIPPED, batch_problem
 from quorate.raft.replication.log_state import LogState
 from quorate.records.control import (
     ControlRecord,
@@ -39,7 +39,7 @@ def batch(epoch: int, *control: ControlRecord, base: int = 5) -> m.BatchInfo:
 
 
 def why(*batches: m.BatchInfo, epoch: int = 3) -> str | None:
-    return misfit(batches, log(), epoch=Epoch(epoch), leader_id=NodeId(1))
+    return batch_problem(batches, log(), epoch=Epoch(epoch), leader_id=NodeId(1))
 
 
 FITTING = {
@@ -99,4 +99,4 @@ def test_the_upgrade_brings_the_voters_of_the_settings_into_the_log() -> None:
     state = LogState(cores.recovered(1, 2, log_end=cores.end(5, 1)))
     state.kraft_versions.clear()
     upgrade = batch(1, KRaftVersion(1), KRaftVoters(cores.voters(1, 2, 3, 4)))
-    assert misfit((upgrade,), state, epoch=Epoch(1), leader_id=NodeId(1)) is None
+    assert batch_problem((upgrade,), state, epoch=Epoch(1), leader_id=NodeId(1)) is None

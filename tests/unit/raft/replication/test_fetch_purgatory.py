@@ -11,7 +11,7 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.replication.fetch_purgatory import ANSWERS_PER_MS, ParkedFetch, Parking
+from quorate.raft.replication.fetch_purgatory import ANSWERS_PER_MS, FetchPurgatory, ParkedFetch
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import log_end
@@ -30,45 +30,45 @@ def parked(token: int, deadline: int, node_id: int | None = None) -> ParkedFetch
     return ParkedFetch(ReplyToken(token), key, cores.fetch(7, 0, 0), Millis(deadline))
 
 
-def taken(parking: Parking, now_ms: int) -> list[int]:
-    return [fetch.token for fetch in parking.take_due(Millis(now_ms))]
+def taken(fetch_purgatory: FetchPurgatory, now_ms: int) -> list[int]:
+    return [fetch.token for fetch in fetch_purgatory.take_due(Millis(now_ms))]
 
 
 def test_what_is_due_is_taken_in_the_order_of_its_deadlines() -> None:
-    parking = Parking()
+    parking = FetchPurgatory()
     for token, deadline in ((1, 30), (2, 10), (3, 20)):
         parking.add(parked(token, deadline))
-    assert parking.next_ms() == 10
+    assert parking.next_deadline() == 10
     assert taken(parking, 20) == [2, 3]
-    assert (parking.next_ms(), len(parking)) == (30, 1)
+    assert (parking.next_deadline(), len(parking)) == (30, 1)
 
 
 def test_what_was_hastened_or_removed_leaves_no_second_deadline() -> None:
-    parking = Parking()
+    parking = FetchPurgatory()
     first, second = parked(1, 30, 7), parked(2, 40, 8)
     parking.add(first)
     parking.add(second)
-    parking.hasten(second, Millis(15))
-    parking.hasten(second, Millis(90))
+    parking.answer_by(second, Millis(15))
+    parking.answer_by(second, Millis(90))
     parking.remove(first.token)
-    assert parking.of(cores.key(7)) is None
-    assert parking.of(cores.key(8)) is second
+    assert parking.by_replica(cores.key(7)) is None
+    assert parking.by_replica(cores.key(8)) is second
     assert taken(parking, 100) == [2]
-    assert parking.next_ms() is None
+    assert parking.next_deadline() is None
 
 
 def test_a_millisecond_has_so_many_answers_and_the_next_one_goes_on() -> None:
-    parking = Parking()
+    parking = FetchPurgatory()
     for token in range(ANSWERS_PER_MS + 3):
         parking.add(parked(token, 10))
     assert len(taken(parking, 10)) == ANSWERS_PER_MS
     assert taken(parking, 10) == []
-    assert parking.next_ms() == 11
+    assert parking.next_deadline() == 11
     assert len(taken(parking, 11)) == 3
 
 
 def test_the_heap_does_not_keep_what_was_answered_before_its_time() -> None:
-    parking = Parking()
+    parking = FetchPurgatory()
     for token in range(10_000):
         parking.add(parked(token, 500, 7))
         parking.remove(ReplyToken(token))

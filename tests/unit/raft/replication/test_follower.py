@@ -9,8 +9,8 @@ import pytest
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.election.campaign import REPEAT_SHARE
-from quorate.raft.request_manager import CallKind
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.request_manager import RequestKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UNKNOWN_OFFSET, CallId, Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores, traffic
@@ -59,7 +59,7 @@ def test_batches_that_do_not_continue_the_log_are_refused() -> None:
         wake_at_ms=18,
         notes=(
             (
-                NoteKind.CONTRADICTED,
+                TraceEventKind.CONTRADICTED,
                 "does not believe leader 1: offset 1 where 0 is next; nothing is changed",
             ),
         ),
@@ -77,7 +77,7 @@ def test_an_epoch_that_begins_without_a_leader_change_is_refused() -> None:
         wake_at_ms=18,
         notes=(
             (
-                NoteKind.CONTRADICTED,
+                TraceEventKind.CONTRADICTED,
                 "does not believe leader 1: epoch 1 without a LeaderChange at 0, after 0; "
                 "nothing is changed",
             ),
@@ -93,7 +93,7 @@ def test_a_follower_cuts_where_its_leader_diverges_once_the_disk_has() -> None:
         update,
         api.TruncateLog(cores.end(4, 1), 1),
         wake_at_ms=cores.config().fetch_timeout_ms,
-        notes=((NoteKind.LOG_CUT, "leader diverges at 4@1: cuts 1 record(s)"),),
+        notes=((TraceEventKind.LOG_CUT, "leader diverges at 4@1: cuts 1 record(s)"),),
     )
     update = core.step(api.LogTruncated(cores.end(4, 1), 1), Millis(5))
     expect(update, traffic.fetch_sent(4, 4, 1, high_watermark=3), wake_at_ms=2000)
@@ -120,12 +120,12 @@ def test_a_cut_inside_a_batch_is_refused_and_its_leader_not_believed() -> None:
         wake_at_ms=21,
         notes=(
             (
-                NoteKind.CONTRADICTED,
+                TraceEventKind.CONTRADICTED,
                 "does not believe leader 1: offset 4 lies inside a batch; nothing is changed",
             ),
         ),
     )
-    assert not core.hears_leader
+    assert not core.has_live_leader
     again = core.step(api.TimerFired(), Millis(21))
     expect(again, traffic.fetch_sent(4, 5, 1, high_watermark=3), wake_at_ms=2000)
 
@@ -141,7 +141,7 @@ def test_a_second_leader_of_an_epoch_is_never_followed_and_told_once() -> None:
     said += cores.said(cores.answer(core, cores.under_way(core), learned, now_ms=30))[1:]
     assert said == ["3 is named as leader of epoch 1, which 1 leads: it is not followed"]
     assert told(core).leader_id == 1
-    assert any("voted twice" in line for line in core.remarks())
+    assert any("voted twice" in line for line in core.status_warnings())
 
 
 def test_the_high_watermark_is_not_learned_from_an_answer_that_diverges() -> None:
@@ -167,7 +167,7 @@ def test_a_fetch_timeout_asks_for_pre_votes() -> None:
         wake_at_ms=2001 + cores.part_of_election_timeout(REPEAT_SHARE),
         notes=(
             (
-                NoteKind.ROLE_TAKEN,
+                TraceEventKind.ROLE_TAKEN,
                 "no fetch from leader 1 for 2000 ms: follower becomes prospective in epoch 1",
             ),
         ),
@@ -180,7 +180,7 @@ def test_an_unattached_replica_asks_the_voters_in_turn() -> None:
         error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
         leader=m.LeaderInfo(NodeId(3), Epoch(1), cores.endpoints(3)),
     )
-    cores.answer(core, cores.under_way(core, CallKind.DISCOVERY), found, now_ms=2)
+    cores.answer(core, cores.under_way(core, RequestKind.DISCOVERY), found, now_ms=2)
     assert told(core).role == "follower"
 
 
@@ -188,21 +188,21 @@ def test_a_read_round_is_echoed_only_to_the_leader_that_sent_it() -> None:
     core = cores.follower()
     cores.answer(core, cores.under_way(core), cores.fetch_answer(read_round=4), now_ms=2)
     core.step(api.TimerFired(), Millis(3))
-    assert core.following.fetch_request(Millis(0)).read_round == 4
+    assert core.follower_replication.fetch_request(Millis(0)).read_round == 4
     cores.begin(core, 3, 2, now_ms=5)
-    assert core.following.fetch_request(Millis(0)).read_round == 0
+    assert core.follower_replication.fetch_request(Millis(0)).read_round == 0
 
 
 def test_what_a_leader_told_of_commits_is_known_only_from_this_life() -> None:
     """A log and a snapshot do not tell what was committed while their replica was down."""
     core = cores.follower()
-    assert core.told_high_watermark is None
+    assert core.known_high_watermark is None
     cores.answer(
         core, cores.under_way(core), cores.fetch_answer(high_watermark=UNKNOWN_OFFSET), now_ms=2
     )
-    assert core.told_high_watermark is None
+    assert core.known_high_watermark is None
     cores.answer(
         core, cores.under_way(core), cores.fetch_answer(high_watermark=Offset(7)), now_ms=3
     )
-    assert core.told_high_watermark == 7
-    assert cores.leader().told_high_watermark is None
+    assert core.known_high_watermark == 7
+    assert cores.leader().known_high_watermark is None

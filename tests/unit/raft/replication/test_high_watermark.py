@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.raft.replication.high_watermark import Ends
+from quorate.raft.replication.high_watermark import CommitState
 from quorate.raft.replication.log_state import LogState
 from quorate.records.ids import Offset
 from tests.unit.raft import cores
@@ -34,7 +34,7 @@ def test_the_leader_counts_itself_only_up_to_what_is_flushed() -> None:
 
 def test_the_high_watermark_never_goes_back_and_never_leaves_the_log() -> None:
     log = LogState(cores.recovered(1, 2, 3, log_end=cores.end(3, 1)))
-    ends = Ends(log, cores.key(1))
+    ends = CommitState(log, cores.key(1))
     assert ends.advance(Offset(2))
     assert not ends.advance(Offset(1))
     with pytest.raises(AssertionError):

@@ -11,7 +11,7 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.election.epoch_announcements import REPEAT_SHARE
 from quorate.raft.identity.log_identity import marks_below
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     DirectoryId,
@@ -66,7 +66,7 @@ def test_a_leader_that_commits_its_own_removal_resigns() -> None:
         wake_at_ms=2004 + cores.part_of_election_timeout(REPEAT_SHARE),
         notes=(
             (
-                NoteKind.ROLE_TAKEN,
+                TraceEventKind.ROLE_TAKEN,
                 "its own removal is committed: leader becomes resigned in epoch 1",
             ),
         ),
@@ -159,7 +159,7 @@ def test_check_quorum_a_leader_that_nobody_fetches_from_resigns_before_it_answer
         wake_at_ms=5001 + cores.part_of_election_timeout(REPEAT_SHARE),
         notes=(
             (
-                NoteKind.ROLE_TAKEN,
+                TraceEventKind.ROLE_TAKEN,
                 "no majority of the voters has fetched within the check-quorum interval: "
                 "leader becomes resigned in epoch 1",
             ),
@@ -207,7 +207,7 @@ def test_a_leader_whose_flush_does_not_return_resigns_although_others_commit() -
     assert told(core).role == "leader"
     core.step(api.TimerFired(), Millis(5001))
     assert told(core).role == "resigned"
-    assert "has not confirmed a flush for 3.0 s" in " ".join(core.remarks())
+    assert "has not confirmed a flush for 3.0 s" in " ".join(core.status_warnings())
 
 
 def preferred(core: RaftCore, *, now_ms: int) -> list[int]:

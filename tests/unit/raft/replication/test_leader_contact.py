@@ -8,7 +8,7 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.request_manager import CallKind
+from quorate.raft.request_manager import RequestKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores
@@ -28,7 +28,7 @@ def answer_all(core: RaftCore, answer: m.FetchResponse, *, until_ms: int) -> tup
     asked, now = 0, Millis(10)
     said: list[str] = []
     while now < until_ms:
-        open_ = cores.open_calls(core, CallKind.FETCH)
+        open_ = cores.open_calls(core, RequestKind.FETCH)
         if open_:
             update = cores.answer(core, open_[0].call, answer, now_ms=now)
             asked += 1
@@ -48,7 +48,7 @@ def test_it_backs_off_and_says_so_once() -> None:
     asked, said = lie(core, until_ms=1900)
     assert asked <= 8
     assert len(said) == 1
-    assert any(f"({asked} answer(s), the last: " in line for line in core.remarks())
+    assert any(f"({asked} answer(s), the last: " in line for line in core.status_warnings())
 
 
 @pytest.mark.rule("leader_contradiction")
@@ -72,10 +72,10 @@ def test_a_leader_that_is_consistent_again_is_believed() -> None:
     update = core.step(api.TimerFired(), Millis(1900))
     sound = cores.fetch_answer(high_watermark=Offset(4), records=cores.batches(cores.RECORD))
     update = cores.answer(core, cores.under_way(core), sound, now_ms=1901)
-    assert core.hears_leader
+    assert core.has_live_leader
     assert told(core).high_watermark == 4
-    assert core.remarks() == []
-    assert any("believes leader 1 again" in note.text for note in update.notes)
+    assert core.status_warnings() == []
+    assert any("believes leader 1 again" in note.text for note in update.trace)
 
 
 @pytest.mark.rule("leader_contradiction")
@@ -84,7 +84,7 @@ def test_a_later_epoch_is_asked_at_once() -> None:
     lie(core, until_ms=1000)
     update = cores.begin(core, 3, 2, now_ms=1001)
     assert isinstance(cores.calls(update)[3][1], m.FetchRequest)
-    assert core.remarks() == []
+    assert core.status_warnings() == []
 
 
 def test_an_error_that_is_repeated_is_said_once_and_asked_ever_later() -> None:

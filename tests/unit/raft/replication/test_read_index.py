@@ -65,7 +65,7 @@ def test_a_lost_leadership_fails_what_waits_and_a_caller_that_is_gone_is_dropped
     core = cores.leader()
     read(core, 30, 2001)
     read(core, 31, 2001)
-    core.step(api.CallerGone(ReplyToken(30)), Millis(2002))
+    core.step(api.CallerDisconnected(ReplyToken(30)), Millis(2002))
     update = core.step(api.ResignRequested("test"), Millis(2003))
     replies = [e for e in update.effects if isinstance(e, api.SendReply)]
     assert [reply.token for reply in replies] == [31]

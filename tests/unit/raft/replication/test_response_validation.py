@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def cores_heard(core: RaftCore) -> bool:
-    return core.hears_leader and core.remarks() == []
+    return core.has_live_leader and core.status_warnings() == []
 
 
-IMPOSSIBLE: dict[str, m.FetchResponse | api.CallFailure] = {
+IMPOSSIBLE: dict[str, m.FetchResponse | api.RequestFailure] = {
     "diverges below what is committed": cores.fetch_answer(diverging=cores.end(2, 1)),
     "diverges where nothing differs": cores.fetch_answer(diverging=cores.end(9, 1)),
     "diverges in an epoch to come": cores.fetch_answer(diverging=cores.end(4, 7)),
@@ -43,7 +43,7 @@ IMPOSSIBLE: dict[str, m.FetchResponse | api.CallFailure] = {
     "records with a gap": cores.fetch_answer(
         records=cores.batches(replace(cores.RECORD, base_offset=Offset(6)))
     ),
-    "an answer that does not check": api.CallFailure.UNREADABLE,
+    "an answer that does not check": api.RequestFailure.UNREADABLE,
 }
 
 
@@ -54,10 +54,10 @@ def test_a_leader_that_contradicts_what_is_committed_changes_nothing(what: str) 
     assert cores_heard(core)
     update = cores.answer(core, cores.under_way(core), IMPOSSIBLE[what], now_ms=4)
     assert update.effects == ()
-    assert not core.hears_leader
-    (note,) = update.notes
+    assert not core.has_live_leader
+    (note,) = update.trace
     assert note.text.startswith("does not believe leader 1: ")
-    assert any("does not believe leader 1 of epoch 1" in line for line in core.remarks())
+    assert any("does not believe leader 1 of epoch 1" in line for line in core.status_warnings())
     # It asks again from where its log ends, and knows of what was committed before.
     assert update.wake_at_ms is not None
     expect(
@@ -104,10 +104,10 @@ def test_nothing_is_given_up_for_the_log_of_another_quorum(
     core = uncommitted()
     update = cores.answer(core, cores.under_way(core), answer, now_ms=4)
     assert update.effects == ()
-    assert not core.hears_leader
-    assert any("its log is of another quorum" in line for line in core.remarks())
+    assert not core.has_live_leader
+    assert any("its log is of another quorum" in line for line in core.status_warnings())
     # It is a proof, whatever is committed (`second_quorum`).
-    assert core.following.trusting.shows_another_quorum(answer)
+    assert core.follower_replication.fetch_response_validator.shows_another_quorum(answer)
 
 
 @pytest.mark.rule("sole_voter_conflict")

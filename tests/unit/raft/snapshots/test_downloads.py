@@ -8,7 +8,7 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.request_manager import CallKind
+from quorate.raft.request_manager import RequestKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId
 from tests.unit.raft import cores
@@ -24,13 +24,13 @@ def info(leader_id: int, epoch: int) -> m.LeaderInfo:
     return m.LeaderInfo(NodeId(leader_id), Epoch(epoch), cores.endpoints(leader_id))
 
 
-def answer(core: RaftCore, kind: CallKind, response: m.PeerResponse, now_ms: int) -> api.Update:
+def answer(core: RaftCore, kind: RequestKind, response: m.PeerResponse, now_ms: int) -> api.Update:
     return cores.answer(core, cores.under_way(core, kind), response, now_ms=now_ms)
 
 
 def offer(core: RaftCore, leader: m.LeaderInfo, now_ms: int) -> api.Update:
     response = m.FetchResponse(error=ErrorCode.NONE, leader=leader, snapshot_id=SNAPSHOT)
-    return answer(core, CallKind.FETCH, response, now_ms)
+    return answer(core, RequestKind.FETCH, response, now_ms)
 
 
 def send(
@@ -44,7 +44,7 @@ def send(
         position=position,
         chunk=chunk,
     )
-    return answer(core, CallKind.FETCH_SNAPSHOT, slice_, now_ms)
+    return answer(core, RequestKind.FETCH_SNAPSHOT, slice_, now_ms)
 
 
 def half_done() -> RaftCore:
@@ -91,19 +91,19 @@ def test_what_is_refused_each_time_is_fetched_ever_more_rarely() -> None:
     notes: list[str] = []
     while now_ms < 60_000:
         update = core.step(api.TimerFired(), Millis(now_ms))
-        if cores.open_calls(core, CallKind.FETCH):
+        if cores.open_calls(core, RequestKind.FETCH):
             fetches += 1
             offer(core, info(1, 1), now_ms)
             send(core, info(1, 1), 0, FILE, now_ms)
             update = core.step(api.SnapshotRefused(SNAPSHOT, "crc"), Millis(now_ms))
-            notes += [note.text for note in update.notes if "crc" in note.text]
+            notes += [note.text for note in update.trace if "crc" in note.text]
         now_ms += 5
     # At most two a second once the backoff has grown to half of FT, and one line in all.
     assert 60 < fetches < 250
     assert len(notes) == 1
     # What spoils the file may lie here: nobody is elected for it, but this voter is not ready.
-    assert core.suspecting.hears_leader()
-    assert not core.hears_leader
+    assert core.leader_failure_detector.has_live_leader()
+    assert not core.has_live_leader
 
 
 def test_a_leader_that_has_nothing_to_send_yet_is_heard_and_asked_more_rarely() -> None:
@@ -112,11 +112,11 @@ def test_a_leader_that_has_nothing_to_send_yet_is_heard_and_asked_more_rarely() 
     asked = 0
     for now_ms in range(3, 10_000):
         core.step(api.TimerFired(), Millis(now_ms))
-        if cores.open_calls(core, CallKind.FETCH_SNAPSHOT):
+        if cores.open_calls(core, RequestKind.FETCH_SNAPSHOT):
             asked += 1
             send(core, info(1, 1), 0, b"", now_ms)
     assert 10 < asked < 50
-    assert core.hears_leader
+    assert core.has_live_leader
 
 
 def one_slice() -> RaftCore:
@@ -157,7 +157,7 @@ def test_after_an_empty_slice_the_beginning_is_compared() -> None:
 
 def test_a_new_snapshot_starts_without_the_failures_of_the_old_one() -> None:
     core = cores.follower()
-    downloads = core.following.installing.downloads
+    downloads = core.follower_replication.snapshot_installer.snapshot_downloads
     for _ in range(5):
         late = downloads.failed(SNAPSHOT, "crc")
     downloads.begin(cores.end(12, 1))

@@ -6,8 +6,8 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.request_manager import CallKind
-from quorate.raft.trace_events import NoteKind
+from quorate.raft.request_manager import RequestKind
+from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 from tests.unit.raft import cores, traffic
@@ -27,7 +27,9 @@ def test_a_snapshot_is_fetched_in_slices_and_installed() -> None:
             position=position,
             chunk=chunk,
         )
-        update = cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), part, now_ms=3)
+        update = cores.answer(
+            core, cores.under_way(core, RequestKind.FETCH_SNAPSHOT), part, now_ms=3
+        )
         assert update.effects[0] == api.WriteSnapshotChunk(snapshot, position, chunk)
     expect(
         update,
@@ -47,7 +49,7 @@ def test_a_snapshot_is_fetched_in_slices_and_installed() -> None:
         traffic.fetch_sent(5, 9, 1, high_watermark=9),
         cores.progress("follower", 1, leader_id=1, high_watermark=9),
         wake_at_ms=2000,
-        notes=((NoteKind.SNAPSHOT_INSTALLED, "installed snapshot 9@1; voters are [1, 2]"),),
+        notes=((TraceEventKind.SNAPSHOT_INSTALLED, "installed snapshot 9@1; voters are [1, 2]"),),
     )
 
 
@@ -57,12 +59,12 @@ def test_a_snapshot_that_is_gone_or_does_not_check_is_begun_anew() -> None:
         core, cores.under_way(core), cores.fetch_answer(snapshot_id=cores.end(9, 1)), now_ms=2
     )
     gone = m.FetchSnapshotResponse(error=ErrorCode.SNAPSHOT_NOT_FOUND, leader=cores.LEADER)
-    update = cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), gone, now_ms=3)
+    update = cores.answer(core, cores.under_way(core, RequestKind.FETCH_SNAPSHOT), gone, now_ms=3)
     # A plain Fetch tells what there is, after a while.
     expect(
         update,
         wake_at_ms=19,
-        notes=((NoteKind.DOWNLOAD, "1 answers FetchSnapshot with SNAPSHOT_NOT_FOUND"),),
+        notes=((TraceEventKind.DOWNLOAD, "1 answers FetchSnapshot with SNAPSHOT_NOT_FOUND"),),
     )
     core.step(api.TimerFired(), Millis(499))
     cores.answer(
@@ -73,7 +75,7 @@ def test_a_snapshot_that_is_gone_or_does_not_check_is_begun_anew() -> None:
         wake_at_ms=520,
         notes=(
             (
-                NoteKind.CONTRADICTED,
+                TraceEventKind.CONTRADICTED,
                 "does not believe leader 1: fetched snapshot 9@1: crc; nothing is changed",
             ),
         ),
@@ -88,7 +90,7 @@ def test_a_leader_whose_snapshot_is_gone_is_heard() -> None:
         core, cores.under_way(core), cores.fetch_answer(snapshot_id=cores.end(9, 1)), now_ms=2
     )
     gone = m.FetchSnapshotResponse(error=ErrorCode.SNAPSHOT_NOT_FOUND, leader=cores.LEADER)
-    cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), gone, now_ms=3)
+    cores.answer(core, cores.under_way(core, RequestKind.FETCH_SNAPSHOT), gone, now_ms=3)
     deadline = 3 + cores.config().fetch_timeout_ms
     core.step(api.TimerFired(), Millis(deadline - 1))
     assert told(core).role == "follower"
@@ -108,7 +110,7 @@ def test_a_refused_snapshot_leaves_the_log_and_its_flushes_as_they_were() -> Non
         position=0,
         chunk=b"abc",
     )
-    cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), whole, now_ms=3)
+    cores.answer(core, cores.under_way(core, RequestKind.FETCH_SNAPSHOT), whole, now_ms=3)
     update = core.step(api.SnapshotRefused(snapshot, "crc"), Millis(4))
     assert cores.calls(update) == {}
     update = core.step(api.TimerFired(), Millis(400))
@@ -140,12 +142,12 @@ def test_a_healed_voter_forgets_what_it_once_had() -> None:
     core = cores.started(2, state)
     cores.begin(core, 1, 1, now_ms=1)
     cores.answer(core, cores.under_way(core), cores.fetch_answer(records=cores.FIRST), now_ms=2)
-    assert any("healing" in line for line in core.remarks())
+    assert any("healing" in line for line in core.status_warnings())
     expect(
         cores.flush(core, now_ms=3),
-        api.ForgetRememberedEnd(),
+        api.EndHealing(),
         traffic.fetch_sent(3, 5, 1),
         wake_at_ms=2000,
-        notes=((NoteKind.HEALED, "healed: log end 5@1 has reached 5@1"),),
+        notes=((TraceEventKind.HEALED, "healed: log end 5@1 has reached 5@1"),),
     )
-    assert core.remarks() == []
+    assert core.status_warnings() == []

@@ -78,7 +78,7 @@ def test_a_damaged_snapshot_is_not_sent_and_its_successor_takes_its_place() -> N
     core = leader()
     ask(core, 2010)
     update = core.step(api.SnapshotChecked(OLD, "the CRC is wrong"), Millis(2012))
-    assert any("the CRC is wrong" in note.text for note in update.notes)
+    assert any("the CRC is wrong" in note.text for note in update.trace)
     answer, is_checked = ask(core, 2013)
     assert (answer.error, answer.chunk, is_checked) == (ErrorCode.NONE, b"", False)
     core.step(api.SnapshotStored(m.SnapshotInfo(NEW, 50)), Millis(2014))

@@ -6,20 +6,20 @@ import traceback
 
 import pytest
 
-from quorate.records.codec.code_builder import Source
-from quorate.records.value_types import named_value
+from quorate.records.codec.code_builder import CodeBuilder
+from quorate.records.value_types import keyword_value_type
 
 
-@named_value
+@keyword_value_type
 class Pair:
     left: int
     right: int
 
 
 def test_a_function_is_made_of_lines_and_blocks() -> None:
-    source = Source("largest", "numbers")
+    source = CodeBuilder("largest", "numbers")
     best, each = source.local("best"), source.local("each")
-    source.line(f"{best} = {source.outer(None, 'nothing')}")
+    source.line(f"{best} = {source.bind(None, 'nothing')}")
     with (
         source.block(f"for {each} in numbers:"),
         source.block(f"if {best} is None or {each} > {best}:"),
@@ -32,19 +32,19 @@ def test_a_function_is_made_of_lines_and_blocks() -> None:
 
 
 def test_no_two_names_are_the_same() -> None:
-    source = Source("names")
-    assert len({source.local("a"), source.local("a"), source.outer(1, "a")}) == 3
+    source = CodeBuilder("names")
+    assert len({source.local("a"), source.local("a"), source.bind(1, "a")}) == 3
 
 
 def test_a_value_is_made_of_its_fields() -> None:
-    source = Source("pair", "left")
+    source = CodeBuilder("pair", "left")
     made = source.instance(Pair, {"left": "left", "right": "left + 1"})
     source.line(f"return {made}")
     assert source.compiled()(1) == Pair(left=1, right=2)
 
 
 def test_tracebacks_and_profiles_have_its_name() -> None:
-    source = Source("read Thing", "thing")
+    source = CodeBuilder("read Thing", "thing")
     source.line("return 1 // thing")
     read = source.compiled()
     assert read.__name__ == "read Thing"

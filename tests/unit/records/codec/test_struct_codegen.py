@@ -14,10 +14,10 @@ from quorate.records.codec.struct_codegen import (
     Run,
     Tag,
     Tags,
-    structure_reader,
-    structure_writer,
+    make_struct_decoder,
+    make_struct_encoder,
 )
-from quorate.records.value_types import named_value
+from quorate.records.value_types import keyword_value_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ LISTS = numbers("h", is_flexible=True, is_nullable=True)
 UUID = bytes(range(16))
 
 
-@named_value
+@keyword_value_type
 class Thing:
     """A run, a text, an array, a field that only later versions have, and a tagged one."""
 
@@ -54,10 +54,10 @@ def _no_tags_are_read(_: object, position: int, __: object) -> int:
 
 TAGS = Tags((Tag(7, "", Part("note", *TEXTS, TEXT)),), _no_tags_are_read)
 ABSENT = {"later": 0}
-READ = structure_reader(Thing, parts(TEXT, "h"), TAGS, ABSENT)
-WRITE = structure_writer(Thing, parts(TEXT, "h"), TAGS, ABSENT, 3)
-READ_BY_CLOSURES = structure_reader(Thing, parts(None, None), TAGS, ABSENT)
-WRITE_BY_CLOSURES = structure_writer(Thing, parts(None, None), TAGS, ABSENT, 3)
+READ = make_struct_decoder(Thing, parts(TEXT, "h"), TAGS, ABSENT)
+WRITE = make_struct_encoder(Thing, parts(TEXT, "h"), TAGS, ABSENT, 3)
+READ_BY_CLOSURES = make_struct_decoder(Thing, parts(None, None), TAGS, ABSENT)
+WRITE_BY_CLOSURES = make_struct_encoder(Thing, parts(None, None), TAGS, ABSENT, 3)
 
 
 @pytest.mark.parametrize("text", [None, "", "a", "é" * 63, "x" * 126, "x" * 127, "x" * 20_000])
@@ -113,8 +113,8 @@ def test_tags_are_written_in_their_order() -> None:
 
 
 def test_a_version_without_tags_has_none() -> None:
-    read = structure_reader(Thing, parts(TEXT, "h"), None, {"later": 0, "note": "?"})
-    write = structure_writer(Thing, parts(TEXT, "h"), None, ABSENT, 3)
+    read = make_struct_decoder(Thing, parts(TEXT, "h"), None, {"later": 0, "note": "?"})
+    write = make_struct_encoder(Thing, parts(TEXT, "h"), None, ABSENT, 3)
     out = bytearray()
     write(out, Thing(note="dropped"))
     assert read(out, 0) == (Thing(note="?"), len(out))

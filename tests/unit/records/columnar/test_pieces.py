@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from quorate.records.batch import CorruptBatchError, encode_batch, read_header, read_records
 from quorate.records.codec.schema import SchemaError, schema_of, shapes_of
-from quorate.records.columnar.pieces import NO_TYPE, read_pieces
+from quorate.records.columnar.pieces import NO_TYPE, iter_pieces
 from quorate.records.ids import TopicId
 from quorate.records.metadata import (
     NoOpRecord,
@@ -46,7 +46,7 @@ def one_by_one(buffer: bytes, position: int) -> list[MetadataRecord]:
 
 def in_pieces(buffer: bytes, position: int, count: int) -> list[MetadataRecord]:
     header = read_header(buffer, position)
-    pieces = list(read_pieces(buffer, position, header, count))
+    pieces = list(iter_pieces(buffer, position, header, count))
     assert all(len(piece) <= count for piece in pieces)
     return [record for piece in pieces for record in piece.records()]
 
@@ -83,7 +83,7 @@ def test_a_batch_with_another_number_of_records_is_refused() -> None:
     buffer = encode_batch([b"\1\x14\0\0"] * 5, timestamp_ms=5)
     header = read_header(buffer)._replace(record_count=6)
     with pytest.raises(CorruptBatchError, match="5 records, the header says 6"):
-        list(read_pieces(buffer, 0, header))
+        list(iter_pieces(buffer, 0, header))
 
 
 def test_types_are_seen_without_decoding() -> None:
@@ -97,7 +97,7 @@ def test_types_are_seen_without_decoding() -> None:
         b"\1",
     ]
     buffer = encode_batch(values, timestamp_ms=5)
-    (piece,) = read_pieces(buffer, 0, read_header(buffer))
+    (piece,) = iter_pieces(buffer, 0, read_header(buffer))
     assert piece.api_keys.tolist() == [2, 20, 2, NO_TYPE, NO_TYPE, NO_TYPE]
     assert piece.is_of(TopicRecord).tolist() == [True] + [False] * 5
     assert piece.is_of(NoOpRecord).tolist() == [False, True] + [False] * 4
@@ -119,7 +119,7 @@ def test_a_type_is_taken_as_columns_whatever_lies_between() -> None:
     values = [encode_record(record, number % 2) for number, record in enumerate(records)]
     values.insert(5, b"\1\x14\0\0")
     buffer = encode_batch(values, timestamp_ms=5)
-    (piece,) = read_pieces(buffer, 0, read_header(buffer))
+    (piece,) = iter_pieces(buffer, 0, read_header(buffer))
     index = np.flatnonzero(piece.is_of(PartitionRecord))
     found: dict[int, tuple[int, int]] = {}
     for within, columns in piece.columns(PartitionRecord, index):

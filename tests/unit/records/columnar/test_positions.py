@@ -19,7 +19,7 @@ from quorate.records.batch import (
 )
 from quorate.records.columnar import positions
 from quorate.records.columnar.batch_run import BatchRun, read_run, run_at
-from quorate.records.columnar.positions import place_runs, record_places
+from quorate.records.columnar.positions import iter_positions, record_positions
 
 VALUES = st.lists(st.binary(max_size=9) | st.binary(min_size=60, max_size=140), min_size=1)
 
@@ -41,7 +41,7 @@ def test_places_are_where_the_reader_finds_the_values(
     for values, has_keys in groups:
         buffer += batch_of(values * 10**repeats, len(buffer), has_keys=has_keys)
     batches = list(iter_batches(buffer, 7))
-    found = record_places(run_of(buffer, batches))
+    found = record_positions(run_of(buffer, batches))
     expected = [
         (index, record)
         for index, (at, header) in enumerate(batches)
@@ -63,8 +63,8 @@ def test_the_places_of_one_batch_come_so_many_at_a_time(
 ) -> None:
     buffer = b"padding" + batch_of(values * 10**repeats, 3) + b"more"
     header = read_header(buffer, 7)
-    whole = record_places(run_at(buffer, [7]))
-    runs = list(place_runs(buffer, 7, header, count))
+    whole = record_positions(run_at(buffer, [7]))
+    runs = list(iter_positions(buffer, 7, header, count))
     assert {len(begin) for _, begin in runs[:-1]} <= {count}
     for name in ("offset_delta", "value_at", "value_size", "is_plain"):
         joined = np.concatenate([getattr(each, name) for each, _ in runs])
@@ -75,7 +75,7 @@ def test_the_places_of_one_batch_come_so_many_at_a_time(
 def test_a_record_of_any_length_ends_where_the_next_begins(size: int) -> None:
     values = [bytes(size), b"x", bytes(size)]
     buffer = batch_of(values, 5)
-    found = record_places(read_run(buffer))
+    found = record_positions(read_run(buffer))
     assert found.value_size.tolist() == [size, 1, size]
 
 
@@ -84,7 +84,7 @@ def test_no_record_has_a_negative_length(length: bytes) -> None:
     buffer = bytearray(batch_of([bytes(90)] * 2, 0))
     buffer[61 : 61 + len(length)] = length
     with pytest.raises(CorruptBatchError, match="a length of -"):
-        record_places(run_at(bytes(buffer), [0]))
+        record_positions(run_at(bytes(buffer), [0]))
 
 
 FEW_AND_MANY = st.lists(st.integers(1, 40), min_size=40, max_size=60)
@@ -141,7 +141,7 @@ def told(buffer: bytes, batches: list[tuple[int, BatchHeader]], together: int) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(positions, "_TOGETHER", together)
         try:
-            found = record_places(run_of(buffer, batches))
+            found = record_positions(run_of(buffer, batches))
         except CorruptBatchError as error:
             return error.position, error.reason
     return tuple(map(list, (found.batch, found.value_at, found.value_size)))
@@ -158,13 +158,13 @@ def test_a_byte_that_breaks_a_record_is_not_passed_over(data: st.DataObject) -> 
         expected = read_records(buffer, 0, header)
     except (CorruptBatchError, UnicodeDecodeError):
         try:
-            found = record_places(run_at(bytes(buffer), [0]))
+            found = record_positions(run_at(bytes(buffer), [0]))
         except CorruptBatchError:
             return
         # The caller leaves such a batch to the reader, which says what is wrong.
         assert not found.is_plain.all()
         return
-    found = record_places(run_at(bytes(buffer), [0]))
+    found = record_positions(run_at(bytes(buffer), [0]))
     for row, record in enumerate(expected):
         if found.is_plain[row] and record.value is not None:
             start = int(found.value_at[row])

@@ -17,8 +17,8 @@ from quorate.records.columnar.reader import (
     Lists,
     Numbers,
     Structs,
+    decode_columns,
     distinct,
-    read_columns,
 )
 from quorate.records.ids import TopicId
 from quorate.records.metadata import (
@@ -98,7 +98,7 @@ def test_columns_equal_the_records_one_by_one(data: st.DataObject) -> None:
         by_size[len(value)].append(value)
     for values in by_size.values():
         seen = []
-        for rows, columns in read_columns(cls, version, matrix(values)):
+        for rows, columns in decode_columns(cls, version, matrix(values)):
             for within, row in enumerate(rows.tolist()):
                 seen.append(row)
                 expected = as_dict(decode_record(values[row])[0], body)
@@ -128,7 +128,7 @@ def partition(number: int, replicas: tuple[int, ...]) -> bytes:
 def test_rows_of_one_size_and_two_shapes_are_parted() -> None:
     values = [partition(number, (1, 2)) for number in range(10)]
     assert len({len(value) for value in values}) == 1
-    parts = list(read_columns(PartitionRecord, 0, matrix(values)))
+    parts = list(decode_columns(PartitionRecord, 0, matrix(values)))
     assert sorted(sorted(rows.tolist()) for rows, _ in parts) == [
         [0, 2, 4, 6, 8],
         [1, 3, 5, 7, 9],
@@ -136,7 +136,7 @@ def test_rows_of_one_size_and_two_shapes_are_parted() -> None:
 
 
 def test_no_rows_have_no_columns() -> None:
-    assert list(read_columns(NoOpRecord, 0, np.zeros((0, 1), np.uint8))) == []
+    assert list(decode_columns(NoOpRecord, 0, np.zeros((0, 1), np.uint8))) == []
 
 
 @given(st.data())
@@ -152,9 +152,9 @@ def test_what_the_decoder_refuses_has_no_columns_and_the_reverse(data: st.DataOb
         decoded, _ = decode_record(bytes(value))
     except SchemaError:
         with pytest.raises(SchemaError):
-            list(read_columns(cls, version, matrix([bytes(value)])))
+            list(decode_columns(cls, version, matrix([bytes(value)])))
         return
-    ((_, columns),) = read_columns(cls, version, matrix([bytes(value)]))
+    ((_, columns),) = decode_columns(cls, version, matrix([bytes(value)]))
     body = schema_of(cls).body
     assert repr(struct_at(columns, body, 0)) == repr(as_dict(decoded, body))
 
@@ -163,7 +163,7 @@ def test_a_string_that_ends_inside_a_character_is_refused() -> None:
     good = encode_record(TopicRecord(name="é", topic_id=TopicId(bytes(16))), 0)
     halves = [good.replace("é".encode(), part) for part in (b"a\xc3", b"\xa9b")]
     with pytest.raises(SchemaError):
-        list(read_columns(TopicRecord, 0, matrix(halves)))
+        list(decode_columns(TopicRecord, 0, matrix(halves)))
 
 
 @given(st.lists(st.integers(-3, 3)))

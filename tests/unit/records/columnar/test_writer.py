@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.records.codec.schema import TAGGED, SchemaError, schema_of, shapes_of
-from quorate.records.columnar.reader import Constant, Lists, Numbers, Octets, Structs, read_columns
-from quorate.records.columnar.writer import values_of, write_columns
+from quorate.records.columnar.reader import (
+    Constant,
+    Lists,
+    Numbers,
+    Octets,
+    Structs,
+    decode_columns,
+)
+from quorate.records.columnar.writer import encode_columns, values_of
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionChangeRecord, encode_record
 from tests.unit.records.columnar.test_reader import FRAME_BYTES, matrix
@@ -44,9 +51,9 @@ def test_what_columns_were_read_from_is_what_they_are_written_as(data: st.DataOb
         value = encode_record(without_unknown_tags(record), version)
         by_size[len(value)].append(value)
     for values in by_size.values():
-        for rows, columns in read_columns(cls, version, matrix(values)):
+        for rows, columns in decode_columns(cls, version, matrix(values)):
             head = values[0][:FRAME_BYTES]
-            written = write_columns(cls, version, columns, len(rows), head=head)
+            written = encode_columns(cls, version, columns, len(rows), head=head)
             assert values_of(written) == [values[row] for row in rows.tolist()]
 
 
@@ -58,7 +65,7 @@ def change(**columns: Column) -> Structs:
 
 def test_fields_that_are_not_among_the_columns_have_their_defaults() -> None:
     isr = Lists(2, Numbers(np.array([1, 2, 5, 6], np.int32)))
-    written = write_columns(PartitionChangeRecord, 0, change(isr=isr), 2)
+    written = encode_columns(PartitionChangeRecord, 0, change(isr=isr), 2)
     expected = [
         PartitionChangeRecord(partition_id=3, topic_id=TOPIC_ID, isr=(1, 2)),
         PartitionChangeRecord(partition_id=4, topic_id=TOPIC_ID, isr=(5, 6)),
@@ -68,7 +75,7 @@ def test_fields_that_are_not_among_the_columns_have_their_defaults() -> None:
 
 def test_a_constant_stands_in_every_row() -> None:
     columns = change(isr=Constant((7,)), leader=Constant(5))
-    written = write_columns(PartitionChangeRecord, 0, columns, 2)
+    written = encode_columns(PartitionChangeRecord, 0, columns, 2)
     expected = [
         PartitionChangeRecord(partition_id=number, topic_id=TOPIC_ID, isr=(7,), leader=5)
         for number in (3, 4)
@@ -78,19 +85,19 @@ def test_a_constant_stands_in_every_row() -> None:
 
 def test_rows_of_two_shapes_are_refused() -> None:
     with pytest.raises(SchemaError, match="leader is set in some rows and not in others"):
-        write_columns(PartitionChangeRecord, 0, change(leader=Numbers(np.array([-2, 1]))), 2)
+        encode_columns(PartitionChangeRecord, 0, change(leader=Numbers(np.array([-2, 1]))), 2)
 
 
 def test_what_a_version_cannot_hold_is_refused() -> None:
     directories = Lists(1, Octets(np.ones((2, 16), np.uint8)))
     with pytest.raises(SchemaError, match="version 0 has no such field"):
-        write_columns(PartitionChangeRecord, 0, change(directories=directories), 2)
+        encode_columns(PartitionChangeRecord, 0, change(directories=directories), 2)
     with pytest.raises(SchemaError, match="version 9 has no columns"):
-        write_columns(PartitionChangeRecord, 9, change(), 2)
+        encode_columns(PartitionChangeRecord, 9, change(), 2)
     numbers, octets = Numbers(np.array([3, 1 << 32])), Octets(np.zeros((2, 15), np.uint8))
     with pytest.raises(SchemaError, match="partition_id: 3 to 4294967296"):
-        write_columns(PartitionChangeRecord, 0, change(partition_id=numbers), 2)
+        encode_columns(PartitionChangeRecord, 0, change(partition_id=numbers), 2)
     with pytest.raises(SchemaError, match="topic_id: a uuid has 16 bytes"):
-        write_columns(PartitionChangeRecord, 0, change(topic_id=octets), 2)
+        encode_columns(PartitionChangeRecord, 0, change(topic_id=octets), 2)
     with pytest.raises(SchemaError, match="topic_id: may not be null"):
-        write_columns(PartitionChangeRecord, 0, change(topic_id=Constant(None)), 2)
+        encode_columns(PartitionChangeRecord, 0, change(topic_id=Constant(None)), 2)

@@ -11,7 +11,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId
 from quorate.records.voters import Endpoint
 from quorate.rpc.controller.errors import refusal_for
-from quorate.rpc.error_status import CallRefusal
+from quorate.rpc.error_status import ErrorStatus
 
 TLS, LOCAL = Endpoint("TLS", "two", 1), Endpoint("LOCAL", "127.0.0.1", 2)
 LEADER = LeaderInfo(NodeId(2), Epoch(5), (TLS, LOCAL))
@@ -19,7 +19,7 @@ LEADER = LeaderInfo(NodeId(2), Epoch(5), (TLS, LOCAL))
 
 def test_who_does_not_lead_says_where_the_leader_is_on_that_listener() -> None:
     error = ControllerApiError(ErrorCode.NOT_CONTROLLER, "ask the leader", leader=LEADER)
-    assert refusal_for(error, "LOCAL") == CallRefusal(
+    assert refusal_for(error, "LOCAL") == ErrorStatus(
         grpc.StatusCode.UNAVAILABLE,
         "NOT_CONTROLLER",
         "ask the leader",

@@ -15,7 +15,7 @@ from quorate.rpc.controller.write_stream import (
     WriteStream,
     converted,
 )
-from quorate.rpc.controller.write_window import SHARED_BYTES, WRITES_MAX, WriteBudget
+from quorate.rpc.controller.write_window import SHARED_BYTES, WRITES_MAX, SharedWriteBudget
 from quorate.rpc.convert import controller as convert
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Call:
     """The door of a stream, and the decisions on its writes, by hand."""
 
-    def __init__(self, budget: WriteBudget | None = None) -> None:
-        self.budget = budget or WriteBudget()
+    def __init__(self, budget: SharedWriteBudget | None = None) -> None:
+        self.budget = budget or SharedWriteBudget()
         self.asked: list[Future] = []
         self.sent: list[tuple[int, int, list[str]]] = []
         self.has_room = True
@@ -65,8 +65,8 @@ class Call:
         self.ends.append(error)
 
     def send(self, *sequences: int, size: int = 10) -> None:
-        assert self.stream.room() >= len(sequences)
-        self.stream.received([(request(sequence), size) for sequence in sequences])
+        assert self.stream.capacity() >= len(sequences)
+        self.stream.on_messages([(request(sequence), size) for sequence in sequences])
 
 
 def _put(result: pb.WriteResult, reply: PendingAnswer[WriteReply]) -> None:
@@ -120,7 +120,7 @@ async def test_no_message_acknowledges_more_than_a_bounded_number() -> None:
 async def test_a_stream_ends_when_all_is_acknowledged() -> None:
     call = Call()
     call.send(1)
-    call.stream.half_closed()
+    call.stream.on_half_close()
     assert call.ends == []
     answer(call.asked[0], "a")
     await settle()
@@ -130,7 +130,7 @@ async def test_a_stream_ends_when_all_is_acknowledged() -> None:
 
 async def test_a_stream_without_writes_ends_at_once() -> None:
     call = Call()
-    call.stream.half_closed()
+    call.stream.on_half_close()
     assert call.ends == [None]
 
 
@@ -141,11 +141,11 @@ async def test_an_acknowledgement_that_nobody_reads_holds_its_writes_and_the_nex
     answer(call.asked[0], "a")
     await settle()
     answer(call.asked[1], "b")
-    call.stream.half_closed()
+    call.stream.on_half_close()
     await settle()
     assert (call.sent, call.budget.writes, call.ends) == ([(1, 1, ["a"])], 2, [])
     call.has_room = True
-    call.stream.drained()
+    call.stream.on_writable()
     await settle()
     assert (call.sent[1:], call.budget.writes, call.ends) == ([(2, 2, ["b"])], 0, [None])
 
@@ -153,21 +153,21 @@ async def test_an_acknowledgement_that_nobody_reads_holds_its_writes_and_the_nex
 async def test_a_full_window_takes_no_more_until_something_is_acknowledged() -> None:
     call = Call()
     call.send(*range(WRITES_MAX))
-    assert not call.stream.room()
-    assert not call.stream.room()
+    assert not call.stream.capacity()
+    assert not call.stream.capacity()
     answer(call.asked[0], "a")
     await settle()
     assert call.resumed == 1
-    assert call.stream.room()
+    assert call.stream.capacity()
 
 
 async def test_streams_share_what_all_may_hold() -> None:
-    budget = WriteBudget()
+    budget = SharedWriteBudget()
     one, other = Call(budget), Call(budget)
     one.send(1, size=SHARED_BYTES)
     other.send(1, size=SHARED_BYTES)
     await settle()
-    assert (other.resumed, other.stream.room()) == (1, 0)
+    assert (other.resumed, other.stream.capacity()) == (1, 0)
     one.stream.close()
     assert other.resumed == 2
     other.stream.close()
@@ -177,11 +177,11 @@ async def test_streams_share_what_all_may_hold() -> None:
 async def test_a_malformed_write_is_told_after_what_came_before() -> None:
     call = Call()
     with pytest.raises(ValueError, match="request") as wrong:
-        call.stream.received(
+        call.stream.on_messages(
             [(request(1), 10), (pb.WriteRequest(sequence=2), 10), (request(3), 10)]
         )
-    call.stream.broken(wrong.value)
-    assert not call.stream.room()
+    call.stream.on_invalid_message(wrong.value)
+    assert not call.stream.capacity()
     assert call.ends == []
     answer(call.asked[0], "a")
     await settle()
@@ -192,9 +192,9 @@ async def test_a_malformed_write_is_told_after_what_came_before() -> None:
 async def test_nothing_overtakes_a_large_write() -> None:
     call = Call()
     large = request(1, topics=900)
-    call.stream.received([(request(0), 10), (large, CONVERTED_AT_ONCE_BYTES + 1)])
-    assert not call.stream.room()
-    call.stream.half_closed()
+    call.stream.on_messages([(request(0), 10), (large, CONVERTED_AT_ONCE_BYTES + 1)])
+    assert not call.stream.capacity()
+    call.stream.on_half_close()
     await call.is_resumed.wait()
     assert (len(call.asked), call.ends) == (2, [])
     for future in call.asked:
@@ -212,12 +212,12 @@ async def test_a_large_write_that_fails_ends_its_stream(
 
     call = Call()
     monkeypatch.setattr(convert, "chosen_in_slices", fail)
-    call.stream.received([(request(1), CONVERTED_AT_ONCE_BYTES + 1)])
+    call.stream.on_messages([(request(1), CONVERTED_AT_ONCE_BYTES + 1)])
     await settle()
     is_malformed = isinstance(error, ValueError)
     assert call.ends[0] is (None if is_malformed else error)
     assert call.stream.refused == ("no" if is_malformed else None)
-    assert not is_malformed or not call.stream.room()
+    assert not is_malformed or not call.stream.capacity()
 
 
 async def test_a_reply_that_is_cancelled_ends_its_stream() -> None:
@@ -231,7 +231,7 @@ async def test_a_reply_that_is_cancelled_ends_its_stream() -> None:
 async def test_what_is_left_at_the_end_is_given_up() -> None:
     call = Call()
     call.send(1, 2)
-    call.stream.received([(request(3, topics=900), CONVERTED_AT_ONCE_BYTES + 1)])
+    call.stream.on_messages([(request(3, topics=900), CONVERTED_AT_ONCE_BYTES + 1)])
     call.stream.close()
     await settle()
     assert [future.cancelled() for future in call.asked] == [True, True]

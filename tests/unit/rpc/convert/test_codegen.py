@@ -13,11 +13,11 @@ from quorate.controller.topics import messages as of_topics
 from quorate.records.errors import ErrorCode
 from quorate.rpc.convert.codegen import (
     check_count,
+    dataclass_named,
     field_names,
     items_max,
-    putter,
-    reader,
-    shape_of,
+    make_filler,
+    make_reader,
 )
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
@@ -27,7 +27,7 @@ def test_a_message_is_a_value_of_its_name() -> None:
         resource=pb.ConfigResource(type=4, name=""),
         changes=[pb.ConfigChange(name="a", value=""), pb.ConfigChange(name="b", operation=1)],
     )
-    assert reader("ConfigAlteration")(message) == of_configs.ConfigAlteration(
+    assert make_reader("ConfigAlteration")(message) == of_configs.ConfigAlteration(
         of_configs.ConfigResource(of_configs.ResourceType.BROKER, ""),
         (
             of_configs.ConfigChange("a", of_configs.AlterOperation.SET, ""),
@@ -37,21 +37,21 @@ def test_a_message_is_a_value_of_its_name() -> None:
 
 
 def test_a_function_is_made_once() -> None:
-    assert reader("NewTopic") is reader("NewTopic")
-    assert putter("CreatedTopic") is putter("CreatedTopic")
+    assert make_reader("NewTopic") is make_reader("NewTopic")
+    assert make_filler("CreatedTopic") is make_filler("CreatedTopic")
 
 
 def test_a_field_may_be_given_beside_the_message() -> None:
-    topic = reader("NewTopic", "assignments")(pb.NewTopic(name="t", partitions=3), ((1, 2),))
+    topic = make_reader("NewTopic", "assignments")(pb.NewTopic(name="t", partitions=3), ((1, 2),))
     assert topic == of_topics.NewTopic("t", 3, 0, ((1, 2),))
 
 
 def test_what_is_inside_an_envelope_is_there_even_if_empty() -> None:
     result = pb.WriteResult()
-    putter("DeleteTopicsReply", "delete_topics")(result, of_topics.DeleteTopicsReply(()))
+    make_filler("DeleteTopicsReply", "delete_topics")(result, of_topics.DeleteTopicsReply(()))
     assert result.WhichOneof("reply") == "delete_topics"
     message = pb.ListTopics()
-    putter("ListTopics")(message, of_topics.ListTopics(of_topics.Cursor("")))
+    make_filler("ListTopics")(message, of_topics.ListTopics(of_topics.Cursor("")))
     assert message.HasField("cursor")
 
 
@@ -61,19 +61,19 @@ def test_what_is_empty_and_what_is_absent_are_told_apart() -> None:
             1, 2, b"", (), rack, is_fenced=True, in_controlled_shutdown=True
         )
         message = pb.ListedBroker()
-        putter("ListedBroker")(message, broker)
+        make_filler("ListedBroker")(message, broker)
         assert message.HasField("rack") == (rack is not None)
-        assert reader("ListedBroker")(message) == broker
+        assert make_reader("ListedBroker")(message) == broker
 
 
 def test_a_code_of_a_later_release_is_an_unknown_error() -> None:
-    reply = reader("UnregisterBrokerReply")(pb.UnregisterBrokerReply(error=9999))
+    reply = make_reader("UnregisterBrokerReply")(pb.UnregisterBrokerReply(error=9999))
     assert reply == of_brokers.UnregisterBrokerReply(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def test_names_and_bounds_are_those_of_the_schema() -> None:
-    assert shape_of("Cursor") is of_topics.Cursor
-    assert shape_of("ListedTopic") is of_topics.ListedTopic
+    assert dataclass_named("Cursor") is of_topics.Cursor
+    assert dataclass_named("ListedTopic") is of_topics.ListedTopic
     assert field_names("ListedTopic") == ("name", "topic_id", "partitions")
     assert items_max("DeleteTopics", "names") == ITEMS_MAX
     assert items_max("NewTopic", "configs") == 100
@@ -98,7 +98,7 @@ def test_names_and_bounds_are_those_of_the_schema() -> None:
 )
 def test_what_is_too_long_or_missing_is_named(request_: Any, words: str) -> None:  # noqa: ANN401
     with pytest.raises(ValueError, match=words):
-        reader(type(request_).__name__)(request_)
+        make_reader(type(request_).__name__)(request_)
 
 
 def test_a_reply_may_be_as_long_as_what_it_tells_of() -> None:
@@ -106,5 +106,5 @@ def test_a_reply_may_be_as_long_as_what_it_tells_of() -> None:
         (of_topics.DeletedTopic("t", ErrorCode.NONE, "x" * 40_000),) * 2000
     )
     message = pb.DeleteTopicsReply()
-    putter("DeleteTopicsReply")(message, reply)
-    assert reader("DeleteTopicsReply")(message) == reply
+    make_filler("DeleteTopicsReply")(message, reply)
+    assert make_reader("DeleteTopicsReply")(message) == reply

@@ -13,12 +13,12 @@ from quorate.controller.features import messages as of_features
 from quorate.controller.message_registry import ITEMS_MAX, REQUESTS
 from quorate.controller.replication import messages as of_replication
 from quorate.controller.request_types import RECORDS_MAX, ReadRequest
-from quorate.controller.slices import finish
+from quorate.controller.slices import run_to_end
 from quorate.controller.topics import messages as of_topics
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Offset, TopicId
 from quorate.rpc.convert import controller as convert
-from quorate.rpc.convert.codegen import reader
+from quorate.rpc.convert.codegen import make_reader
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ VALUES: list[Any] = [
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 def test_values_survive(value: Any) -> None:  # noqa: ANN401 - every shape
     message = getattr(pb, type(value).__name__)()
-    convert.put(message, value)
+    convert.fill_message(message, value)
     assert convert.from_message(message) == value
 
 
@@ -189,18 +189,18 @@ def test_every_request_and_reply_has_a_message_and_is_tried_here() -> None:
 def test_a_request_travels_in_its_envelope() -> None:
     write = convert.write_request(of_topics.DeleteTopics(("a",)), 7)
     assert write.sequence == 7
-    assert convert.chosen(write, "request") == of_topics.DeleteTopics(("a",))
+    assert convert.request_in(write, "request") == of_topics.DeleteTopics(("a",))
     read = convert.read_request(of_topics.ListTopics(), min_offset=3, current=True, timeout_ms=9)
     assert (read.min_offset, read.current, read.timeout_ms) == (3, True, 9)
-    assert convert.chosen(read, "request") == of_topics.ListTopics()
+    assert convert.request_in(read, "request") == of_topics.ListTopics()
 
 
 def test_replies_travel_in_their_envelopes() -> None:
     result, response = pb.WriteResult(), pb.ReadResponse()
     convert.put_write_reply(result, of_brokers.RegisterBrokerReply(broker_epoch=7))
     convert.put_read_reply(response, of_topics.ListTopicsReply(Offset(4), ()))
-    assert convert.chosen(result, "reply") == of_brokers.RegisterBrokerReply(broker_epoch=7)
-    assert convert.chosen(response, "reply") == of_topics.ListTopicsReply(Offset(4), ())
+    assert convert.request_in(result, "reply") == of_brokers.RegisterBrokerReply(broker_epoch=7)
+    assert convert.request_in(response, "reply") == of_topics.ListTopicsReply(Offset(4), ())
 
 
 def test_a_reply_in_slices_is_the_reply() -> None:
@@ -208,12 +208,12 @@ def test_a_reply_in_slices_is_the_reply() -> None:
     for cursor in (None, of_topics.Cursor(""), of_topics.Cursor("t", 4)):
         reply, response = of_topics.ListTopicsReply(Offset(4), topics, cursor), pb.ReadResponse()
         assert sum(1 for _ in convert.put_in_slices(response, reply)) == 3
-        assert convert.chosen(response, "reply") == reply
+        assert convert.request_in(response, "reply") == reply
 
 
 def test_an_empty_envelope_is_named() -> None:
     with pytest.raises(ValueError, match="request: none is given"):
-        convert.chosen(pb.WriteRequest(), "request")
+        convert.request_in(pb.WriteRequest(), "request")
 
 
 @pytest.mark.parametrize("value", [v for v in VALUES if not type(v).__name__.endswith("Reply")])
@@ -223,7 +223,7 @@ def test_a_request_in_slices_is_the_request(value: Any) -> None:  # noqa: ANN401
         if isinstance(value, ReadRequest)
         else convert.write_request(value)
     )
-    assert finish(convert.chosen_in_slices(message, "request")) == value
+    assert run_to_end(convert.chosen_in_slices(message, "request")) == value
 
 
 def test_a_slice_of_a_request_has_no_more_than_one_item(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,11 +237,11 @@ def test_a_slice_of_a_request_has_no_more_than_one_item(monkeypatch: pytest.Monk
     def noting_reader(name: str, given: str | None = None) -> Callable[..., Any]:
         def noting(message: Any, *given_items: Any) -> Any:  # noqa: ANN401 - any message
             read.append(name)
-            return reader(name, given)(message, *given_items)
+            return make_reader(name, given)(message, *given_items)
 
-        return noting if name == "ConfigAlteration" else reader(name, given)
+        return noting if name == "ConfigAlteration" else make_reader(name, given)
 
-    monkeypatch.setattr("quorate.rpc.convert.controller.reader", noting_reader)
+    monkeypatch.setattr("quorate.rpc.convert.controller.make_reader", noting_reader)
     counts = [len(read) for _ in convert.chosen_in_slices(message, "request")]
     assert counts == list(range(1, 51))
 
@@ -254,7 +254,7 @@ def test_the_partitions_of_one_topic_are_read_one_by_one() -> None:
     slices = convert.chosen_in_slices(convert.write_request(value), "request")
     assert sum(1 for _ in slices) == 60 + 1 + 2
     message = convert.write_request(value)
-    assert finish(convert.chosen_in_slices(message, "request")) == value
+    assert run_to_end(convert.chosen_in_slices(message, "request")) == value
 
 
 def test_too_many_partitions_of_one_topic_are_refused_before_any_is_read() -> None:

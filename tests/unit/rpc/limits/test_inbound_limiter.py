@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any, Self
 import grpc
 import pytest
 
-from quorate.h2.callback_stream import HandsOverSome
+from quorate.h2.callback_stream import FilterableCallbackStream
 from quorate.rpc.limits.admission import AdmissionError
-from quorate.rpc.limits.inbound_limiter import TOO_SLOW, Arrivals, NothingSentError
+from quorate.rpc.limits.inbound_limiter import TOO_SLOW, EmptyCallError, InboundLimiter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from quorate.h2.callback_stream import Taker
+    from quorate.h2.callback_stream import StreamHandler
 
 
 class HalfSent:
     """A request whose end comes when the test says so."""
 
-    def __init__(self, arrivals: Arrivals, peer: str = "a") -> None:
+    def __init__(self, inbound_limiter: InboundLimiter, peer: str = "a") -> None:
         self._end = asyncio.Event()
         self.asked = False
         self.task: asyncio.Task[bytes] = asyncio.ensure_future(
-            arrivals.receive(self._requests(), peer)
+            inbound_limiter.receive(self._requests(), peer)
         )
 
     async def _requests(self) -> AsyncIterator[bytes]:
@@ -55,7 +55,7 @@ async def refused(half: HalfSent) -> None:
 
 
 async def test_the_oldest_makes_room_at_once_for_peers() -> None:
-    arrivals = Arrivals(at_once=2, patience_s=0)
+    arrivals = InboundLimiter(at_once=2, patience_s=0)
     oldest, second = HalfSent(arrivals), HalfSent(arrivals)
     await turns()
     assert await arrivals.receive(whole(), "b") == b"whole"
@@ -65,7 +65,7 @@ async def test_the_oldest_makes_room_at_once_for_peers() -> None:
 
 
 async def test_a_burst_waits_its_turn_and_nobody_is_ended() -> None:
-    arrivals = Arrivals(at_once=2, patience_s=1000)
+    arrivals = InboundLimiter(at_once=2, patience_s=1000)
     halves = [HalfSent(arrivals) for _ in range(6)]
     await turns()
     assert [half.asked for half in halves] == [True, True, False, False, False, False]
@@ -75,7 +75,7 @@ async def test_a_burst_waits_its_turn_and_nobody_is_ended() -> None:
 
 
 async def test_whoever_has_had_his_time_makes_room_for_those_who_wait() -> None:
-    arrivals = Arrivals(at_once=1, patience_s=0.001)
+    arrivals = InboundLimiter(at_once=1, patience_s=0.001)
     first, second, third = (HalfSent(arrivals) for _ in range(3))
     await refused(first)
     await refused(second)
@@ -85,7 +85,7 @@ async def test_whoever_has_had_his_time_makes_room_for_those_who_wait() -> None:
 
 
 async def test_many_calls_of_one_client_delay_no_other() -> None:
-    arrivals = Arrivals(at_once=1, patience_s=1000)
+    arrivals = InboundLimiter(at_once=1, patience_s=1000)
     first, *many = (HalfSent(arrivals, f"ipv4:10.0.0.1:{port}") for port in range(5))
     await turns()
     other = HalfSent(arrivals, "ipv4:10.0.0.2:1")
@@ -97,7 +97,7 @@ async def test_many_calls_of_one_client_delay_no_other() -> None:
     assert not len(arrivals)
 
 
-class Here(HandsOverSome):
+class Here(FilterableCallbackStream):
     """Requests of our own transport, which knows what has come."""
 
     def __init__(self, *, has_message: bool, is_wanted: bool = True) -> None:
@@ -108,10 +108,10 @@ class Here(HandsOverSome):
     def has_message(self) -> bool:
         return self._has_message
 
-    async def hand_to(self, taker: Taker) -> None:
+    async def deliver_to(self, stream_handler: StreamHandler) -> None:
         raise AssertionError
 
-    def only_while(self, is_wanted: Callable[[Any], bool]) -> None:
+    def stop_unless(self, is_wanted: Callable[[Any], bool]) -> None:
         raise AssertionError
 
     def __aiter__(self) -> Self:
@@ -124,7 +124,7 @@ class Here(HandsOverSome):
 
 
 async def test_a_request_that_is_here_whole_waits_for_nobody() -> None:
-    arrivals = Arrivals(at_once=1, patience_s=1000)
+    arrivals = InboundLimiter(at_once=1, patience_s=1000)
     half = HalfSent(arrivals)
     await turns()
     assert await arrivals.receive(Here(has_message=True), "b") == b"whole"
@@ -136,7 +136,7 @@ async def test_a_request_that_is_here_whole_waits_for_nobody() -> None:
 
 
 async def test_one_that_gives_up_while_it_waits_leaves_nothing() -> None:
-    arrivals = Arrivals(at_once=1, patience_s=1000)
+    arrivals = InboundLimiter(at_once=1, patience_s=1000)
     first, second, third = (HalfSent(arrivals) for _ in range(3))
     await turns()
     second.task.cancel()
@@ -151,15 +151,15 @@ async def test_a_call_without_a_request_is_told_so() -> None:
         for _ in range(0):
             yield b""
 
-    with pytest.raises(NothingSentError):
-        await Arrivals(at_once=1, patience_s=1).receive(nothing(), "a")
+    with pytest.raises(EmptyCallError):
+        await InboundLimiter(at_once=1, patience_s=1).receive(nothing(), "a")
 
 
 @pytest.mark.parametrize("has_message", [True, False])
 async def test_requests_that_a_guard_has_ended_before_the_first_are_none(
     *, has_message: bool
 ) -> None:
-    arrivals = Arrivals(at_once=1, patience_s=1000)
-    with pytest.raises(NothingSentError):
+    arrivals = InboundLimiter(at_once=1, patience_s=1000)
+    with pytest.raises(EmptyCallError):
         await arrivals.receive(Here(has_message=has_message, is_wanted=False), "b")
     assert not len(arrivals)

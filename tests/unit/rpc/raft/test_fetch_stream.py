@@ -13,11 +13,11 @@ from quorate.raft import messages as m
 from quorate.records.ids import ReplyToken
 from quorate.rpc.convert import raft as convert
 from quorate.rpc.raft.fetch_stream import (
-    GIVEN_UP,
+    CONTROLLER_UNAVAILABLE,
     REQUESTS_PER_STREAM_MAX,
     SUPERSEDED,
     FetchStream,
-    Refused,
+    StreamRejection,
 )
 from tests.unit.rpc.fetches import fetch_from, fetched
 
@@ -65,8 +65,8 @@ class Call:
 
     def send(self, *offsets: int) -> None:
         for offset in offsets:
-            assert self.stream.room()
-            self.stream.received([fetch_from(2, offset)])
+            assert self.stream.capacity()
+            self.stream.on_messages([fetch_from(2, offset)])
 
 
 async def settle() -> None:
@@ -80,7 +80,7 @@ async def test_requests_are_answered_in_order_and_few_are_under_way() -> None:
     call.send(10, 11)
     assert len(call.asked) == REQUESTS_PER_STREAM_MAX
     assert call.asked[0] == convert.fetch_request(fetch_from(2, 10))
-    assert call.stream.room() == 0
+    assert call.stream.capacity() == 0
     call.answers[1].set_result(fetched(2))
     await settle()
     assert (call.sent, call.resumed) == ([], 0)
@@ -88,18 +88,18 @@ async def test_requests_are_answered_in_order_and_few_are_under_way() -> None:
     await settle()
     assert call.sent == [1, 2]
     assert call.resumed
-    assert call.stream.room()
+    assert call.stream.capacity()
     assert call.ends == []
 
 
 async def test_a_stream_ends_when_all_is_answered() -> None:
     call = Call()
     call.send(10)
-    call.stream.half_closed()
-    assert (call.ends, call.stream.room()) == ([], 0)
+    call.stream.on_half_close()
+    assert (call.ends, call.stream.capacity()) == ([], 0)
     call.answers[0].set_result(fetched(1))
     await settle()
-    assert (call.sent, call.ends, call.stream.refused) == ([1], [None], None)
+    assert (call.sent, call.ends, call.stream.stream_rejection) == ([1], [None], None)
 
 
 async def test_an_answer_that_nobody_reads_holds_back_the_next() -> None:
@@ -110,11 +110,11 @@ async def test_an_answer_that_nobody_reads_holds_back_the_next() -> None:
         call.answers[at].set_result(fetched(at))
     await settle()
     call.send(12)
-    assert not call.stream.room()
+    assert not call.stream.capacity()
     assert call.sent == [0]
     call.has_room = True
-    call.stream.half_closed()
-    call.stream.drained()
+    call.stream.on_half_close()
+    call.stream.on_writable()
     await settle()
     assert (call.sent, call.ends) == ([0, 1], [])
     call.answers[2].set_result(fetched(2))
@@ -126,20 +126,20 @@ async def test_whoever_is_superseded_is_answered_and_told() -> None:
     call = Call()
     call.send(10)
     call.stream.supersede()
-    assert (call.ends, call.stream.room()) == ([], 0)
+    assert (call.ends, call.stream.capacity()) == ([], 0)
     call.answers[0].set_result(fetched(1))
     await settle()
-    assert (call.sent, call.ends, call.stream.refused) == ([1], [None], SUPERSEDED)
+    assert (call.sent, call.ends, call.stream.stream_rejection) == ([1], [None], SUPERSEDED)
 
 
 async def test_a_stream_that_its_replica_has_closed_is_not_superseded() -> None:
     call = Call()
     call.send(10)
-    call.stream.half_closed()
+    call.stream.on_half_close()
     call.stream.supersede()
     call.answers[0].set_result(fetched(1))
     await settle()
-    assert call.stream.refused is None
+    assert call.stream.stream_rejection is None
 
 
 async def test_what_ends_before_it_begins_is_told_when_it_begins() -> None:
@@ -147,7 +147,7 @@ async def test_what_ends_before_it_begins_is_told_when_it_begins() -> None:
     early = FetchStream(call._submit, call.gone.append)
     early.supersede()
     early.begin(call)
-    assert (call.ends, early.refused) == ([None], SUPERSEDED)
+    assert (call.ends, early.stream_rejection) == ([None], SUPERSEDED)
 
 
 async def test_a_malformed_fetch_is_told_after_what_came_before() -> None:
@@ -156,12 +156,14 @@ async def test_a_malformed_fetch_is_told_after_what_came_before() -> None:
     bad = fetch_from(2, 10)
     bad.replica_directory_id = b"short"
     with pytest.raises(ValueError, match="replica_directory_id") as wrong:
-        call.stream.received([bad])
-    call.stream.broken(wrong.value)
+        call.stream.on_messages([bad])
+    call.stream.on_invalid_message(wrong.value)
     call.answers[0].set_result(fetched(1))
     await settle()
     assert (call.sent, call.ends) == ([1], [None])
-    assert call.stream.refused == Refused(grpc.StatusCode.INVALID_ARGUMENT, str(wrong.value))
+    assert call.stream.stream_rejection == StreamRejection(
+        grpc.StatusCode.INVALID_ARGUMENT, str(wrong.value)
+    )
 
 
 async def test_an_answer_that_is_given_up_ends_its_stream() -> None:
@@ -169,7 +171,7 @@ async def test_an_answer_that_is_given_up_ends_its_stream() -> None:
     call.send(10, 11)
     call.answers[0].cancel()
     await settle()
-    assert (call.ends, call.stream.refused) == ([None], GIVEN_UP)
+    assert (call.ends, call.stream.stream_rejection) == ([None], CONTROLLER_UNAVAILABLE)
     call.stream.close()
     assert call.gone == [1, 2]
 
@@ -191,7 +193,7 @@ async def test_only_what_is_not_answered_is_given_up() -> None:
     call.send(12)
     call.answers[1].set_result(fetched(2))
     call.stream.close()
-    call.stream.drained()
+    call.stream.on_writable()
     await settle()
     assert (call.sent, call.ends, call.gone) == ([1], [], [2, 3])
 
@@ -215,7 +217,7 @@ async def test_a_fetch_that_is_not_taken_ends_its_stream_with_the_error() -> Non
     call.stream = FetchStream(submit, call.gone.append)
     call.stream.begin(call)
     with pytest.raises(LookupError):
-        call.stream.received([fetch_from(2, 10)])
+        call.stream.on_messages([fetch_from(2, 10)])
     call.stream.close()
     assert call.gone == []
 

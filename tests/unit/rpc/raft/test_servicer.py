@@ -24,7 +24,7 @@ from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.limits.shared_connections import VoterAddresses
 from quorate.rpc.method_table import METHODS, RAFT
 from quorate.rpc.raft.fetch_stream import REQUESTS_PER_STREAM_MAX
-from quorate.rpc.raft.servicer import Fetchers, RaftService
+from quorate.rpc.raft.servicer import FetchStreams, RaftServicer
 from quorate.rpc.request_decoding import decoder
 from tests.unit.h2 import peers
 from tests.unit.h2.by_hand import Wire
@@ -72,7 +72,7 @@ class Core:
         self.open[token] = asyncio.get_running_loop().create_future()
         return token, self.open[token]
 
-    def gone(self, token: ReplyToken) -> None:
+    def caller_disconnected(self, token: ReplyToken) -> None:
         self.gone_ones.append(token)
         self.open.pop(token, None)
 
@@ -122,7 +122,7 @@ class World:
     def __init__(self, seed: int) -> None:
         self.choose = random.Random(seed)
         self.core = Core()
-        self.service = RaftService(self.core, WHO, software_version="9")
+        self.service = RaftServicer(self.core, WHO, software_version="9")
         handler = grpc.stream_stream_rpc_method_handler(
             self.service.Fetch,
             decoder(FETCH, METHODS[FETCH], pb.FetchRequest.FromString),
@@ -253,7 +253,7 @@ async def test_each_fetch_is_answered_in_its_order_or_given_up_once(seed: int) -
             case _:
                 assert stream.is_reset
     assert [wire.link.tasks for wire in world.wires] == [[], []]
-    fetchers = world.service._fetchers
+    fetchers = world.service._fetch_streams
     assert (fetchers._streams, fetchers._places.calls) == ({}, 0)
     assert len(world.calls) == 0, "what holds a call is freed with it"
 
@@ -277,14 +277,14 @@ class _Voted:
         answer.set_result(m.VoteResponse(Error.NONE, leader, vote_granted=True))
         return ReplyToken(1), answer
 
-    def gone(self, _: ReplyToken) -> None: ...
+    def caller_disconnected(self, _: ReplyToken) -> None: ...
 
 
 async def test_the_addresses_of_voters_are_known_by_their_votes_and_fetches() -> None:
     addresses = VoterAddresses()
-    fetchers = Fetchers(lambda key: key == cores.key(2), addresses)
-    service = RaftService(_Voted(), WHO, software_version="9", fetchers=fetchers)
-    vote: Any = service.behaviour(RAFT.methods_by_name["Vote"])
+    fetchers = FetchStreams(lambda key: key == cores.key(2), addresses)
+    service = RaftServicer(_Voted(), WHO, software_version="9", fetch_streams=fetchers)
+    vote: Any = service.handler_for(RAFT.methods_by_name["Vote"])
     for number in (2, 3):
         request = pb_vote_request(
             m.VoteRequest(

@@ -154,7 +154,7 @@ def test_the_end_is_near_by_thresholds(left: dt.timedelta, threshold: int | None
 def test_each_threshold_of_a_certificate_is_told_once() -> None:
     watch = ExpiryWatch()
     days_left = [20, 14, 13, 7, 7, 2, 1, 0.5, 0, -1]
-    told = [watch.look(END, END - left * DAY) for left in days_left]
+    told = [watch.check(END, END - left * DAY) for left in days_left]
     assert told == [None, 14, None, 7, None, None, 1, None, 0, None]
     # A renewed certificate begins anew, also one that ends soon.
-    assert watch.look(END + 6 * DAY, END) == 7
+    assert watch.check(END + 6 * DAY, END) == 7

@@ -15,7 +15,7 @@ import pytest
 
 from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.server.disk.file_watcher import FileWatch
-from quorate.server.driver.raft_driver import Ending
+from quorate.server.driver.raft_driver import ExitReason
 from quorate.storage.log.files_in_use import FilesInUse
 from quorate.storage.snapshots.writer import SnapshotWriter
 from quorate.storage.storage_config import StorageConfig
@@ -50,7 +50,7 @@ class Watched:
     async def fails(self) -> None:
         """Look, and wait until all is saved."""
         await self.look()
-        assert await asyncio.wait_for(self.stack.ended, WAIT_S) is Ending.DISK_FAILED
+        assert await asyncio.wait_for(self.stack.ended, WAIT_S) is ExitReason.DISK_FAILED
         await asyncio.sleep(0)
         await asyncio.wait_for(self.watch.close(), WAIT_S)
 
@@ -153,7 +153,7 @@ async def test_a_snapshot_under_way_when_the_folder_goes_hides_nothing(
 
     monkeypatch.setattr(SnapshotWriter, "freeze", lose_the_folder_first)
     stack.application.write(CreateTopics((NewTopic("last"),)), CALLER).cancel()
-    assert await asyncio.wait_for(stack.ended, WAIT_S) is Ending.DISK_FAILED
+    assert await asyncio.wait_for(stack.ended, WAIT_S) is ExitReason.DISK_FAILED
     await asyncio.sleep(0)
     await asyncio.wait_for(watched.watch.close(), WAIT_S)
     assert stack.driver.store.files.lost() == ()
@@ -165,7 +165,7 @@ async def test_a_stop_soon_after_the_removal_saves_as_well(
 ) -> None:
     count = await watched.stack.topic_count()
     watched.remove("*.log")
-    watched.stack.driver._end(Ending.STOPPED, "handed over")
+    watched.stack.driver._end(ExitReason.STOPPED, "handed over")
     await asyncio.wait_for(watched.watch.close(), WAIT_S)
     assert await (await watched.restart(open_stack)).topic_count() == count
 
@@ -174,7 +174,7 @@ async def test_a_stop_of_a_healthy_controller_writes_nothing(
     watched: Watched, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = sorted(os.listdir(watched.folder))
-    watched.stack.driver._end(Ending.STOPPED, "handed over")
+    watched.stack.driver._end(ExitReason.STOPPED, "handed over")
     with caplog.at_level(logging.ERROR):
         await asyncio.wait_for(watched.watch.close(), WAIT_S)
     assert (sorted(os.listdir(watched.folder)), caplog.messages) == (before, [])
@@ -218,7 +218,7 @@ async def test_a_snapshot_holds_what_cannot_be_put_back(
         await watched.fails()
     assert "Stale file handle; snapshot" in caplog.text.replace("[Errno 116] ", "")
     monkeypatch.undo()
-    monkeypatch.setattr("quorate.server.metadata.decision_executor.AT_ONCE_S", WAIT_S)
+    monkeypatch.setattr("quorate.server.metadata.decision_executor.INLINE_BUDGET_S", WAIT_S)
     assert await (await watched.restart(open_stack)).topic_count() == count
 
 
@@ -286,7 +286,7 @@ async def test_an_error_of_the_look_itself_ends_the_core(
     error = OSError(errno.ESTALE, "Stale file handle")
     monkeypatch.setattr(FilesInUse, "lost", partial(_raise, error))
     await watched.look()
-    assert await asyncio.wait_for(watched.stack.ended, WAIT_S) is Ending.DISK_FAILED
+    assert await asyncio.wait_for(watched.stack.ended, WAIT_S) is ExitReason.DISK_FAILED
 
 
 def _raise(error: OSError) -> tuple[LostFile, ...]:

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 from quorate.raft import api
-from quorate.raft.trace_events import Cause
-from quorate.server.disk.free_space_monitor import Room
+from quorate.raft.trace_events import RoleChangeCause
+from quorate.server.disk.free_space_monitor import FreeSpaceMonitor
 from quorate.server.resource_limits import DiskSpace
 
 if TYPE_CHECKING:
@@ -36,14 +36,16 @@ class Beside:
         self.core = SimpleNamespace(replica=SimpleNamespace(is_only_voter=is_only_voter))
         self.deliver, self.fail = self.events.append, self.failures.append
         self.space = DiskSpace("/log", MINIMUM)
-        self.room = Room(
+        self.free_space_monitor = FreeSpaceMonitor(
             self.space,
             cast("RaftDriver", self),
             cast("StateMachine", self),
             lambda: self.has_ended,
         )
 
-    def look(self, _what: str, _work: Callable[[], str | None]) -> asyncio.Future[str | None]:
+    def read_detached(
+        self, _what: str, _work: Callable[[], str | None]
+    ) -> asyncio.Future[str | None]:
         self.asked.append(asyncio.get_running_loop().create_future())
         return self.asked[-1]
 
@@ -52,8 +54,8 @@ class Beside:
 
     async def sees(self, free: int) -> None:
         """One look, which the disk answers."""
-        self.room.look()
-        self.asked[-1].set_result(self.space.judge(free))
+        self.free_space_monitor.check()
+        self.asked[-1].set_result(self.space.evaluate(free))
         await asyncio.sleep(0)
 
 
@@ -63,7 +65,7 @@ async def test_a_leader_without_room_resigns_once_until_there_is_room_again() ->
         await beside.sees(free)
     assert beside.told == [True, False, False, True, False]
     reasons = [(type(event), event.cause) for event in beside.events]  # type: ignore[union-attr]
-    assert reasons == [(api.ResignRequested, Cause.DISK_FULL)] * 2
+    assert reasons == [(api.ResignRequested, RoleChangeCause.DISK_FULL)] * 2
 
 
 async def test_a_single_voter_without_room_does_not_resign() -> None:
@@ -74,12 +76,12 @@ async def test_a_single_voter_without_room_does_not_resign() -> None:
 
 async def test_a_disk_that_has_not_answered_is_not_asked_again() -> None:
     beside = Beside()
-    beside.room.look()
-    beside.room.look()
+    beside.free_space_monitor.check()
+    beside.free_space_monitor.check()
     assert len(beside.asked) == 1
     beside.asked[0].set_result(None)
     await asyncio.sleep(0)
-    beside.room.look()
+    beside.free_space_monitor.check()
     assert len(beside.asked) == 2
 
 
@@ -98,7 +100,7 @@ async def test_an_error_of_the_disk_ends_the_core_and_after_that_nothing_is_told
     beside = Beside()
     for has_ended in (False, True):
         beside.has_ended = has_ended
-        beside.room.look()
+        beside.free_space_monitor.check()
         beside.asked[-1].set_exception(OSError("gone"))
         await asyncio.sleep(0)
     assert ([str(error) for error in beside.failures], beside.told) == (["gone"], [])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.server.driver.raft_driver import Ending
+from quorate.server.driver.raft_driver import ExitReason
 from quorate.storage.errors import DamagedLogError
 from tests.unit.server.conftest import eventually
 
@@ -31,23 +31,25 @@ async def test_what_changes_the_log_waits_for_those_that_read_it(open_stack: Ope
         done.append("read")
 
     reading = access.read("a read of a test", read)
-    changing = asyncio.ensure_future(access.alone("a change of a test", lambda: done.append("cut")))
+    changing = asyncio.ensure_future(
+        access.run_exclusive("a change of a test", lambda: done.append("cut"))
+    )
     await asyncio.sleep(0)
-    assert access.is_taken
+    assert access.is_exclusive
     gate.set()
     await asyncio.wait_for(asyncio.gather(reading, changing), 60)
-    assert (done, access.is_taken) == (["read", "cut"], False)
+    assert (done, access.is_exclusive) == (["read", "cut"], False)
 
 
 @pytest.mark.parametrize(
-    ("error", "ending"),
+    ("error", "exit_reason"),
     [
-        (DamagedLogError("a batch does not check"), Ending.DAMAGED),
-        (OSError(errno.EIO, "the disk is gone"), Ending.DISK_FAILED),
+        (DamagedLogError("a batch does not check"), ExitReason.DAMAGED),
+        (OSError(errno.EIO, "the disk is gone"), ExitReason.DISK_FAILED),
     ],
 )
 async def test_a_read_that_fails_is_answered_by_nobody_and_ends_the_node(
-    open_stack: Open, error: Exception, ending: Ending
+    open_stack: Open, error: Exception, exit_reason: ExitReason
 ) -> None:
     stack = await open_stack()
 
@@ -55,10 +57,10 @@ async def test_a_read_that_fails_is_answered_by_nobody_and_ends_the_node(
         raise error
 
     answer = stack.driver.access.read("a read of a test", fail)
-    assert await asyncio.wait_for(stack.ended, 60) is ending
+    assert await asyncio.wait_for(stack.ended, 60) is exit_reason
     await eventually(answer.cancelled)
 
 
 async def test_a_look_beside_everything_else_tells_what_it_finds(open_stack: Open) -> None:
     access = (await open_stack()).driver.access
-    assert await asyncio.wait_for(access.look("a look of a test", lambda: 7), 60) == 7
+    assert await asyncio.wait_for(access.read_detached("a look of a test", lambda: 7), 60) == 7

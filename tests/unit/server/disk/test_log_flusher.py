@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.raft import api
-from quorate.server.driver.raft_driver import Ending
+from quorate.server.driver.raft_driver import ExitReason
 from tests.unit.server.by_hand import FLUSH, SAVING, DrivenByHand, end_at, named, save
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ async def test_a_flushed_end_that_cannot_reach_the_disk_ends_the_core(
 
     monkeypatch.setattr(stack.driver.store.log, "sync_flushed_end", fail)
     registering = asyncio.ensure_future(stack.register())
-    assert await asyncio.wait_for(stack.ended, 60) is Ending.DISK_FAILED
+    assert await asyncio.wait_for(stack.ended, 60) is ExitReason.DISK_FAILED
     registering.cancel()
     await asyncio.gather(registering, return_exceptions=True)
 
@@ -93,4 +93,4 @@ async def test_a_flush_that_failed_is_not_told_and_ends_the_core() -> None:
     await by_hand.append()
     await by_hand.finish(FLUSH, OSError(errno.EIO, "the disk is gone"))
     assert by_hand.heard(api.LogFlushed) == 0
-    assert by_hand.ended == [Ending.DISK_FAILED]
+    assert by_hand.ended == [ExitReason.DISK_FAILED]

@@ -11,7 +11,7 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
-from quorate.server.driver.raft_driver import Ending
+from quorate.server.driver.raft_driver import ExitReason
 from quorate.storage.log_store import LogStore
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ async def test_nothing_is_answered_before_the_barrier_is_over(open_stack: Open) 
         gate.wait()
 
     driver.deliver(clean)
-    assert driver._barriers.is_under_way
+    assert driver._barriers.is_active
     _, answer = driver.submit(DescribeQuorumRequest())
     for _ in range(3):
         await asyncio.sleep(0)
     assert not answer.done()
     gate.set()
     assert isinstance(await asyncio.wait_for(answer, 60), DescribeQuorumResponse)
-    assert not driver._barriers.is_under_way
+    assert not driver._barriers.is_active
 
 
 @pytest.mark.rule("disk_fail_stop")
@@ -51,7 +51,7 @@ async def test_an_election_state_that_cannot_be_saved_ends_the_core(
     monkeypatch.setattr(LogStore, "save_election", fail)
     # The only voter campaigns at once, and its vote has to be saved first.
     stack = await open_stack(is_active=False)
-    assert await asyncio.wait_for(stack.ended, 60) is Ending.DISK_FAILED
+    assert await asyncio.wait_for(stack.ended, 60) is ExitReason.DISK_FAILED
     assert stack.network.sent == []
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.rpc.raft.transport import RaftClient
+from quorate.rpc.raft.transport import RaftTransport
 from quorate.server.driver import interfaces
 from quorate.server.metadata.application import MetadataApplication
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("side", "fits"),
     [
-        (interfaces.MachineSide, MetadataApplication),
-        (interfaces.PeerSide, RaftClient),
+        (interfaces.StateMachineCallbacks, MetadataApplication),
+        (interfaces.PeerTransport, RaftTransport),
     ],
 )
 def test_whoever_stands_on_a_side_has_all_that_is_called(side: type, fits: type) -> None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft.messages import DescribeQuorumRequest
-from quorate.raft.trace_events import Note, NoteKind
+from quorate.raft.trace_events import TraceEvent, TraceEventKind
 from quorate.records.ids import Epoch
-from quorate.server.driver.observers import NoteLog, Observer, Observers
-from quorate.server.driver.raft_driver import Ending
+from quorate.server.driver.observers import Observer, Observers, TraceEventLogger
+from quorate.server.driver.raft_driver import ExitReason
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     Open = Callable[..., Awaitable[Stack]]
 
-RESIGNED = Note(NoteKind.LEADER_RESIGNED, "leader 1 resigned: may campaign after 0 ms", {})
+RESIGNED = TraceEvent(
+    TraceEventKind.LEADER_RESIGNED, "leader 1 resigned: may campaign after 0 ms", {}
+)
 
 
 class Memory(Observer):
@@ -83,7 +85,7 @@ async def test_a_step_is_told_before_its_effects_and_a_barrier_at_both_ends(
     assert memory.told[:3] == ["stepped NoneType", "saving 1", "saved"]
     (first, start), *_ = memory.steps
     assert first is None
-    assert [note.values["to_role"] for note in start.notes] == [
+    assert [note.values["to_role"] for note in start.trace] == [
         "prospective",
         "candidate",
         "leader",
@@ -117,7 +119,7 @@ async def test_an_observer_that_raises_ends_neither_the_controller_nor_the_other
     await answer
     await stack.create("a")
     await stack.close()
-    assert stack.ended.result() is Ending.STOPPED
+    assert stack.ended.result() is ExitReason.STOPPED
     assert memory.told[:3] == ["stepped NoneType", "saving 1", "saved"]
     complaints = [line for line in caplog.records if line.getMessage() == "an observer failed"]
     assert {str(line.exc_info[1]) for line in complaints if line.exc_info} == {
@@ -140,7 +142,7 @@ async def test_what_did_not_come_to_the_disk_is_not_told_as_saved(
 
     monkeypatch.setattr("quorate.storage.log_store.LogStore.save_election", fail)
     stack = await open_stack(observers=Observers(memory), is_active=False)
-    assert await asyncio.wait_for(stack.ended, 60) is Ending.DISK_FAILED
+    assert await asyncio.wait_for(stack.ended, 60) is ExitReason.DISK_FAILED
     assert "saving 1" in memory.told
     assert "saved" not in memory.told
     assert memory.told[-1] == "ended"
@@ -150,7 +152,7 @@ def test_notes_are_logged_as_they_read_with_the_epoch_of_the_step(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    NoteLog(lambda: Epoch(4)).stepped(None, api.Update((), None, (RESIGNED,)))
+    TraceEventLogger(lambda: Epoch(4)).stepped(None, api.Update((), None, (RESIGNED,)))
     (line,) = caplog.records
     assert (line.name, line.getMessage()) == ("quorate.server.driver.raft_driver", RESIGNED.text)
     assert (line.__dict__["epoch"], line.__dict__["repeats"]) == (4, (4, RESIGNED.text))
@@ -160,12 +162,12 @@ def test_a_note_with_a_peers_text_is_bounded_and_repeats_by_its_kind(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    note = Note(NoteKind.REFUSED_BY_PEER, "refused: " + "\x9b" * 100_000, {})
-    NoteLog(lambda: Epoch(4)).stepped(None, api.Update((), None, (note,)))
+    note = TraceEvent(TraceEventKind.REFUSED_BY_PEER, "refused: " + "\x9b" * 100_000, {})
+    TraceEventLogger(lambda: Epoch(4)).stepped(None, api.Update((), None, (note,)))
     (line,) = caplog.records
     assert line.getMessage().isprintable()
     assert len(line.getMessage()) < 1100
-    assert line.__dict__["topic"] is NoteKind.REFUSED_BY_PEER
+    assert line.__dict__["topic"] is TraceEventKind.REFUSED_BY_PEER
 
 
 def test_notes_are_logged_in_the_context_of_their_step_and_nothing_else_is_in_it() -> None:
@@ -177,7 +179,7 @@ def test_notes_are_logged_in_the_context_of_their_step_and_nothing_else_is_in_it
         yield
         entered.append("out")
 
-    note_log = NoteLog(lambda: Epoch(4), context)
+    note_log = TraceEventLogger(lambda: Epoch(4), context)
     note_log.stepped(None, api.Update((), None))
     assert entered == []
     note_log.stepped(None, api.Update((), None, (RESIGNED,)))

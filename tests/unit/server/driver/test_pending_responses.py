@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset, ReplyToken
-from quorate.server.driver.pending_responses import Answers
+from quorate.server.driver.pending_responses import PendingResponses
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,8 +23,8 @@ ONE = ReplyToken(1)
 PLAIN = m.EndQuorumEpochResponse(ErrorCode.NONE, m.NOTHING_KNOWN)
 
 
-def answers_of(stack: Stack) -> Answers:
-    return Answers(stack.driver.store, stack.driver.access)
+def answers_of(stack: Stack) -> PendingResponses:
+    return PendingResponses(stack.driver.store, stack.driver.access)
 
 
 def records_of(stack: Stack) -> m.FetchResponse:
@@ -36,14 +36,14 @@ def records_of(stack: Stack) -> m.FetchResponse:
 
 async def test_an_answer_is_given_once_to_whoever_is_still_there(open_stack: Open) -> None:
     answers = answers_of(await open_stack())
-    answer = answers.owe(ONE)
-    answers.give(ONE, PLAIN)
+    answer = answers.register(ONE)
+    answers.complete(ONE, PLAIN)
     assert answer.result() is PLAIN
-    answers.give(ONE, PLAIN)
-    gone = answers.owe(ONE)
-    assert answers.drop(ONE)
-    assert not answers.drop(ONE)
-    answers.give(ONE, PLAIN)
+    answers.complete(ONE, PLAIN)
+    gone = answers.register(ONE)
+    assert answers.discard(ONE)
+    assert not answers.discard(ONE)
+    answers.complete(ONE, PLAIN)
     assert not gone.done()
 
 
@@ -52,11 +52,11 @@ async def test_records_come_from_memory_at_once_and_else_from_the_disk(
 ) -> None:
     stack = await open_stack()
     answers = answers_of(stack)
-    cached = answers.owe(ONE)
-    answers.give(ONE, records_of(stack))
+    cached = answers.register(ONE)
+    answers.complete(ONE, records_of(stack))
     monkeypatch.setattr(stack.driver.store, "cached_range", lambda _: None)
-    read = answers.owe(ONE)
-    answers.give(ONE, records_of(stack))
+    read = answers.register(ONE)
+    answers.complete(ONE, records_of(stack))
     assert (cached.done(), read.done()) == (True, False)
     response = await asyncio.wait_for(read, 60)
     assert response == cached.result()
@@ -67,7 +67,7 @@ async def test_records_come_from_memory_at_once_and_else_from_the_disk(
 
 async def test_at_the_end_nobody_gets_an_answer(open_stack: Open) -> None:
     answers = answers_of(await open_stack())
-    answer = answers.owe(ONE)
+    answer = answers.register(ONE)
     answers.cancel()
     assert answer.cancelled()
-    assert not answers.drop(ONE)
+    assert not answers.discard(ONE)

@@ -24,7 +24,7 @@ from quorate.raft.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, ClusterId, Epoch, Millis, NodeId, ReplicaKey
-from quorate.server.driver.raft_driver import Ending, RaftDriver
+from quorate.server.driver.raft_driver import ExitReason, RaftDriver
 from quorate.storage.errors import DamagedLogError
 from tests.unit.server.by_hand import (
     CLEANING,
@@ -101,7 +101,7 @@ async def test_a_shortage_of_the_machine_is_no_failed_disk(
     monkeypatch.setattr(type(stack.driver.store.log), "is_dirty", True)
     monkeypatch.setattr(stack.driver.store.log, "begin_flush", fail)
     stack.driver.deliver(api.TimerFired())
-    assert await asyncio.wait_for(stack.ended, 60) is Ending.SHORT
+    assert await asyncio.wait_for(stack.ended, 60) is ExitReason.SHORT
 
 
 @pytest.mark.rule("disk_fail_stop")
@@ -116,7 +116,7 @@ async def test_a_failed_flush_ends_the_core(
     monkeypatch.setattr(type(stack.driver.store.log), "is_dirty", True)
     monkeypatch.setattr(stack.driver.store.log, "begin_flush", fail)
     stack.driver.deliver(api.TimerFired())
-    assert await asyncio.wait_for(stack.ended, 60) is Ending.DISK_FAILED
+    assert await asyncio.wait_for(stack.ended, 60) is ExitReason.DISK_FAILED
     _, answer = stack.driver.submit(DescribeQuorumRequest())
     assert answer.cancelled()
 
@@ -124,16 +124,16 @@ async def test_a_failed_flush_ends_the_core(
 @pytest.mark.rule("disk_fail_stop")
 async def test_damage_found_while_serving_resigns_before_it_ends(open_stack: Open) -> None:
     stack = await open_stack()
-    stack.driver.damaged("a batch does not check")
-    stack.driver.damaged("once is enough")
-    assert stack.driver.ending is None
-    assert await asyncio.wait_for(stack.ended, 60) is Ending.DAMAGED
+    stack.driver.on_damage("a batch does not check")
+    stack.driver.on_damage("once is enough")
+    assert stack.driver.exit_reason is None
+    assert await asyncio.wait_for(stack.ended, 60) is ExitReason.DAMAGED
 
 
 async def test_damage_elsewhere_ends_the_core(open_stack: Open) -> None:
     stack = await open_stack()
     stack.driver.fail(DamagedLogError("a batch does not check"))
-    assert await asyncio.wait_for(stack.ended, 60) is Ending.DAMAGED
+    assert await asyncio.wait_for(stack.ended, 60) is ExitReason.DAMAGED
 
 
 async def test_a_defect_ends_the_core(open_stack: Open) -> None:
@@ -143,13 +143,13 @@ async def test_a_defect_ends_the_core(open_stack: Open) -> None:
         raise AssertionError("a defect")
 
     stack.driver.deliver(work)
-    assert await stack.ended is Ending.CRASHED
+    assert await stack.ended is ExitReason.CRASHED
 
 
 async def test_a_single_voter_has_nobody_to_hand_over_to(open_stack: Open) -> None:
     stack = await open_stack()
     stack.driver.deliver(api.ShutdownRequested(stack.driver.host.monotonic_ms()))
-    assert await asyncio.wait_for(stack.ended, 60) is Ending.STOPPED
+    assert await asyncio.wait_for(stack.ended, 60) is ExitReason.STOPPED
 
 
 def waiting_for(gate: threading.Event) -> Callable[[], None]:
@@ -171,7 +171,7 @@ async def test_a_core_that_stands_for_too_long_is_waited_for_by_nobody(
         patched.setattr(RaftDriver, "deadline_ms", 1)
         driver.deliver(waiting_for(gate))
     _, asked_before = driver.submit(DescribeQuorumRequest())
-    await eventually(lambda: driver.is_standing)
+    await eventually(lambda: driver.is_disk_stalled)
     assert asked_before.cancelled()
     assert driver.submit(DescribeQuorumRequest())[1].cancelled()
     for request in (stack.create("topic"), stack.topic_count()):
@@ -191,7 +191,7 @@ async def test_replies_to_what_commits_are_sent_before_the_end(open_stack: Open)
     stack.driver.shut_down(Millis(20_000))
     with pytest.raises(ControllerApiError):
         await stack.create("later")
-    assert await asyncio.wait_for(stack.ended, 60) is Ending.STOPPED
+    assert await asyncio.wait_for(stack.ended, 60) is ExitReason.STOPPED
     assert isinstance(await created, CreateTopicsReply)
 
 
@@ -251,7 +251,7 @@ async def test_a_vote_that_cannot_be_saved_never_leaves() -> None:
     by_hand = DrivenByHand()
     answer = await by_hand.ask(VOTE, save(), response=GRANTED)
     await by_hand.finish(SAVING, OSError(errno.EIO, "the disk is gone"))
-    assert by_hand.ended == [Ending.DISK_FAILED]
+    assert by_hand.ended == [ExitReason.DISK_FAILED]
     assert answer.cancelled()
 
 
@@ -270,7 +270,7 @@ async def test_effects_are_performed_in_their_order() -> None:
     """What a message tells of is written when it leaves."""
     by_hand = DrivenByHand()
     await by_hand.tell(named("lead"), append(0), ASKED)
-    assert by_hand.sides.done[:2] == ["appended", "sent VoteRequest"]
+    assert by_hand.sides.done[:2] == ["on_appended", "sent VoteRequest"]
 
 
 @pytest.mark.rule("log_generation")
@@ -339,7 +339,7 @@ async def test_a_snapshot_takes_the_place_of_the_log_when_nobody_uses_it() -> No
     await by_hand.tell(
         named("far behind"), api.InstallSnapshot(snapshot_id=end_at(9), generation=1)
     )
-    assert by_hand.sides.done[-1] == "pause"
+    assert by_hand.sides.done[-1] == "suspend_storage_access"
     assert by_hand.disk.under_way == [FLUSH]
     await by_hand.finish(FLUSH)
     assert by_hand.disk.under_way == [INSTALLING]

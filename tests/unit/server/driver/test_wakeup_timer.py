@@ -6,7 +6,7 @@ import asyncio
 from contextvars import ContextVar, copy_context
 
 from quorate.records.ids import Millis
-from quorate.server.driver.wakeup_timer import Alarm
+from quorate.server.driver.wakeup_timer import WakeupTimer
 from quorate.server.host import Host
 
 
@@ -24,11 +24,13 @@ whose: ContextVar[str] = ContextVar("whose", default="the owner's")
 class Bell:
     def __init__(self) -> None:
         self.rung: list[str] = []
-        self.alarm = Alarm(Standing(), lambda: self.rung.append(whose.get()), copy_context())
+        self.wakeup_timer = WakeupTimer(
+            Standing(), lambda: self.rung.append(whose.get()), copy_context()
+        )
 
     def set(self, wanted_ms: Millis) -> None:
-        self.alarm.wanted_ms = wanted_ms
-        self.alarm.set()
+        self.wakeup_timer.deadline_ms = wanted_ms
+        self.wakeup_timer.set()
 
     async def rings(self) -> list[str]:
         """What has rung by the time that all that is due has."""
@@ -55,7 +57,7 @@ async def test_an_earlier_wake_up_takes_the_place_of_a_later_one_and_not_the_rev
 async def test_an_alarm_that_is_cancelled_does_not_ring_and_may_be_set_anew() -> None:
     bell = Bell()
     bell.set(Millis(1000))
-    bell.alarm.cancel()
+    bell.wakeup_timer.cancel()
     assert await bell.rings() == []
     bell.set(Millis(1000))
     assert len(await bell.rings()) == 1
@@ -71,5 +73,5 @@ async def test_it_rings_in_its_own_context_whoever_has_set_it() -> None:
 
 async def test_nothing_is_wanted_at_first() -> None:
     bell = Bell()
-    bell.alarm.set()
+    bell.wakeup_timer.set()
     assert await bell.rings() == []

@@ -13,9 +13,9 @@ from quorate.server.memory import gc_tuning
 from quorate.server.memory.gc_tuning import (
     LONG_S,
     REPLACED_BETWEEN,
-    PassesByReplaced,
-    PassWatch,
-    set_aside,
+    GcFreezer,
+    GcTrigger,
+    freeze_heap,
 )
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ class Clock:
         return self.now_s
 
 
-async def passed(step_s: float, generation: int) -> PassWatch:
+async def passed(step_s: float, generation: int) -> GcFreezer:
     """A watch that has seen one pass of that length."""
-    watch = PassWatch(asyncio.get_running_loop(), clock=Clock(step_s))
+    watch = GcFreezer(asyncio.get_running_loop(), clock=Clock(step_s))
     watch.start()
     gc.collect(generation)
     watch.stop()
@@ -63,7 +63,7 @@ async def test_a_long_pass_over_everything_sets_aside_what_it_left() -> None:
 async def test_a_short_pass_and_one_over_the_young_set_nothing_aside(
     step_s: float, generation: int
 ) -> None:
-    watch = PassWatch(asyncio.get_running_loop(), clock=Clock(step_s))
+    watch = GcFreezer(asyncio.get_running_loop(), clock=Clock(step_s))
     watch.start()
     before = gc.get_freeze_count()
     gc.collect(generation)
@@ -75,7 +75,7 @@ async def test_a_short_pass_and_one_over_the_young_set_nothing_aside(
 async def test_what_was_imported_is_never_looked_at() -> None:
     """The first pass would be the longest of all, whenever it comes."""
     assert len(gc.get_objects()) > 10_000
-    watch = PassWatch(asyncio.get_running_loop())
+    watch = GcFreezer(asyncio.get_running_loop())
     watch.start()
     assert len(gc.get_objects()) < 1_000
     watch.stop()
@@ -89,7 +89,7 @@ def test_what_is_set_aside_is_still_freed_when_nobody_refers_to_it() -> None:
             Thing.freed = True
 
     thing = Thing()
-    set_aside()
+    freeze_heap()
     assert gc.get_freeze_count() > 0
     del thing
     assert Thing.freed
@@ -97,7 +97,7 @@ def test_what_is_set_aside_is_still_freed_when_nobody_refers_to_it() -> None:
 
 async def test_nobody_watches_after_the_end() -> None:
     before = list(gc.callbacks)
-    watch = PassWatch(asyncio.get_running_loop())
+    watch = GcFreezer(asyncio.get_running_loop())
     watch.start()
     assert len(gc.callbacks) == len(before) + 1
     watch.stop()
@@ -115,7 +115,7 @@ async def test_no_pass_looks_at_more_than_some_thousand_objects(step_s: float) -
         if phase == "start" and info["generation"] == 2:
             looked_at.append(len(gc.get_objects()))
 
-    watch = PassWatch(asyncio.get_running_loop(), clock=Clock(step_s))
+    watch = GcFreezer(asyncio.get_running_loop(), clock=Clock(step_s))
     watch.start()
     gc.callbacks.insert(0, note)
     gc.enable()
@@ -134,7 +134,7 @@ async def test_no_pass_looks_at_more_than_some_thousand_objects(step_s: float) -
 
 async def test_the_thresholds_are_those_of_before_once_nobody_watches() -> None:
     before = gc.get_threshold()
-    watch = PassWatch(asyncio.get_running_loop())
+    watch = GcFreezer(asyncio.get_running_loop())
     watch.start()
     assert gc.get_threshold() == gc_tuning.THRESHOLDS != before
     watch.stop()
@@ -144,9 +144,9 @@ async def test_the_thresholds_are_those_of_before_once_nobody_watches() -> None:
 async def test_what_takes_the_place_of_what_was_set_aside_is_looked_at_in_parts() -> None:
     """As many are freed as are made, so that the interpreter sees no reason for a pass."""
     stay: list[list[object]] = [[None] for _ in range(50_000)]
-    watch = PassWatch(asyncio.get_running_loop(), clock=Clock(0.0))
+    watch = GcFreezer(asyncio.get_running_loop(), clock=Clock(0.0))
     watch.start()
-    passes = PassesByReplaced(gc.collect)
+    passes = GcTrigger(gc.collect)
     unseen = 0
     gc.enable()
     for number in range(len(stay)):
@@ -166,7 +166,7 @@ def test_a_pass_comes_for_so_many_replaced() -> None:
             begun.append(info["generation"])
 
     gc.callbacks.append(note)
-    passes = PassesByReplaced(gc.collect)
+    passes = GcTrigger(gc.collect)
     for replaced in range(3 * REPLACED_BETWEEN):
         passes.note(replaced)
     gc.callbacks.remove(note)
@@ -183,19 +183,19 @@ class Circle:
 async def test_circles_that_were_set_aside_are_freed_before_it_begins_anew() -> None:
     circle = Circle()
     seen = weakref.ref(circle)
-    watch = PassWatch(asyncio.get_running_loop())
+    watch = GcFreezer(asyncio.get_running_loop())
     watch.start()
     del circle
     gc.collect()
     assert seen() is not None
-    watch.begin_anew()
+    watch.refreeze()
     assert seen() is None
     assert len(gc.get_objects()) < 1_000
     watch.stop()
 
 
 async def test_circles_that_end_after_a_long_pass_are_not_set_aside() -> None:
-    watch = PassWatch(asyncio.get_running_loop(), clock=Clock(LONG_S * 2))
+    watch = GcFreezer(asyncio.get_running_loop(), clock=Clock(LONG_S * 2))
     watch.start()
     gc.collect()
     seen = weakref.ref(Circle())

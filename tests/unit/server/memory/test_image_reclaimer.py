@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.controller.image import MetadataImage
-from quorate.controller.partitions.partition import PartitionTally
+from quorate.controller.partitions.partition import PartitionCounts
 from quorate.controller.topics.image import Topics
 from quorate.controller.topics.messages import DeleteTopics, ListTopics, ListTopicsReply
 from quorate.server.memory import image_reclaimer
-from quorate.server.memory.image_reclaimer import IMAGES_MAX, LettingGo
+from quorate.server.memory.image_reclaimer import IMAGES_MAX, ImageReclaimer
 from tests.unit.server.conftest import CALLER, eventually
 
 if TYPE_CHECKING:
@@ -35,37 +35,37 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[MetadataImage]:
         images.append(image)
         yield
 
-    monkeypatch.setattr(image_reclaimer, "let_go_in_slices", walk)
+    monkeypatch.setattr(image_reclaimer, "dispose_in_slices", walk)
     monkeypatch.setattr(image_reclaimer, "REPLACED_MAX", 0)
     return images
 
 
 def image_after(replaced: int) -> MetadataImage:
-    return MetadataImage(topics=Topics(tally=PartitionTally(replaced=replaced)))
+    return MetadataImage(topics=Topics(tally=PartitionCounts(replaced=replaced)))
 
 
 async def test_what_differs_little_goes_at_once(
     walked: list[MetadataImage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(image_reclaimer, "REPLACED_MAX", 5)
-    going = LettingGo(lambda: image_after(10))
+    going = ImageReclaimer(lambda: image_after(10))
     for replaced in (4, 5, 10):
-        going.take(image_after(replaced))
+        going.reclaim(image_after(replaced))
     await eventually(lambda: going._task is None)
     assert [image.replaced for image in walked] == [4]
 
 
 async def test_what_shares_nothing_is_always_walked(walked: list[MetadataImage]) -> None:
-    going = LettingGo(lambda: image_after(0))
-    going.take(image_after(0), is_other=True)
+    going = ImageReclaimer(lambda: image_after(0))
+    going.reclaim(image_after(0), is_other=True)
     await eventually(lambda: going._task is None)
     assert len(walked) == 1
 
 
 async def test_nobody_holds_an_image_that_waits_for_ever(walked: list[MetadataImage]) -> None:
-    going = LettingGo(lambda: image_after(0))
+    going = ImageReclaimer(lambda: image_after(0))
     for number in range(IMAGES_MAX + 5):
-        going.take(image_after(1 + number))
+        going.reclaim(image_after(1 + number))
     assert len(going._images) == IMAGES_MAX
     await going.close()
     assert not walked
@@ -75,12 +75,12 @@ async def test_the_image_of_a_snapshot_is_let_go_when_it_is_over(open_stack: Ope
     stack = await open_stack()
     await stack.register()
     await stack.create("a", "b")
-    assert stack.snapshotter.let_go == stack.application._images.let_go
+    assert stack.snapshotter.let_go == stack.application._images.reclaim
     images: list[MetadataImage] = []
     stack.snapshotter.let_go = images.append
     image = stack.application.controller.image
-    stack.snapshotter.note(1 << 40)
-    stack.snapshotter.consider(image)
+    stack.snapshotter.on_committed(1 << 40)
+    stack.snapshotter.maybe_snapshot(image)
     del image
     await stack.write(DeleteTopics(("a", "b")))
     await eventually(lambda: len(images) == 1)
@@ -110,7 +110,7 @@ async def test_the_image_of_a_read_is_let_go_when_it_is_over(
     reading = asyncio.create_task(
         stack.application.read(ListTopics(), CALLER, min_offset=0, current=False, timeout_ms=60_000)
     )
-    await eventually(lambda: stack.application._reading._has_been_up_to_date)
+    await eventually(lambda: stack.application._read_handler._has_been_up_to_date)
     await stack.write(DeleteTopics(("a",)))
     walked.clear()
     goes_on.set()

@@ -8,7 +8,7 @@ import pytest
 
 from quorate.controller.topics.messages import DeleteTopics
 from quorate.server.memory import image_reclaimer
-from quorate.server.memory.gc_tuning import PassesByReplaced
+from quorate.server.memory.gc_tuning import GcTrigger
 from tests.unit.server.conftest import eventually, newest_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[MetadataImage]:
         images.append(image)
         yield
 
-    monkeypatch.setattr(image_reclaimer, "let_go_in_slices", walk)
+    monkeypatch.setattr(image_reclaimer, "dispose_in_slices", walk)
     monkeypatch.setattr(image_reclaimer, "REPLACED_MAX", 0)
     return images
 
@@ -78,7 +78,7 @@ async def test_a_commit_and_a_replay_tell_how_much_was_replaced(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noted: list[int] = []
-    monkeypatch.setattr(PassesByReplaced, "note", lambda _, replaced: noted.append(replaced))
+    monkeypatch.setattr(GcTrigger, "note", lambda _, replaced: noted.append(replaced))
     stack = await open_stack()
     await stack.register()
     await stack.create("a")

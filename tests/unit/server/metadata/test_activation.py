@@ -46,7 +46,7 @@ async def test_who_lost_leadership_refuses_writes_and_replays(open_stack: Open) 
         epoch_start=None,
         high_watermark=progress.high_watermark,
     )
-    application.progressed(lost)
+    application.on_progress(lost)
     with pytest.raises(ControllerApiError, match="not active") as refused:
         await application.write(CreateTopics((NewTopic("a"),)), CALLER)
     assert refused.value.error is ErrorCode.NOT_CONTROLLER
@@ -60,7 +60,7 @@ async def test_lost_leadership_leaves_appended_writes_open(open_stack: Open) -> 
     unsent = stack.application.write(CreateTopics((NewTopic("b"),)), CALLER)
     before = stack.driver.progress
     assert before is not None
-    stack.application.progressed(replace(before, epoch=Epoch(before.epoch + 1), is_leader=False))
+    stack.application.on_progress(replace(before, epoch=Epoch(before.epoch + 1), is_leader=False))
     errors = [written.exception(), unsent.exception()]
     assert [getattr(error, "outcome_unknown", None) for error in errors] == [True, False]
 
@@ -84,7 +84,7 @@ async def test_a_batch_that_stands_elsewhere_than_it_was_decided_for_ends_leader
         base_offset=Offset(1 << 20),
         last_offset=Offset(1 << 20),
     )
-    stack.application.answered(proposed.token, answer)
+    stack.application.on_response(proposed.token, answer)
     assert not stack.application.controller.is_active
     assert isinstance(asked[-1], api.ResignRequested)
     assert getattr(written.exception(), "outcome_unknown", None) is True
@@ -96,20 +96,20 @@ async def test_who_gave_up_awaits_the_answer_for_what_it_proposed(
     """It would stand where the next decision thinks to be, which would count as committed."""
     stack = await open_stack()
     await stack.register()
-    await eventually(lambda: not stack.driver.access.flushing.is_under_way)
+    await eventually(lambda: not stack.driver.access.flushing.is_flushing)
     asked: list[api.Event] = []
     monkeypatch.setattr(stack.driver, "deliver", asked.append)
     written = stack.application.write(CreateTopics((NewTopic("a"),)), CALLER)
     stack.application.drain()
     (proposed,) = asked
     assert isinstance(proposed, api.RecordsProposed)
-    stack.application.disk_hangs()
+    stack.application.on_disk_stalled()
     assert getattr(written.exception(), "outcome_unknown", None) is True
-    stack.application.advance()
+    stack.application.on_log_changed()
     assert not stack.application.controller.is_active
     leader = stack.driver.core.replica.leader_info
     refusal = ProposalResponse(error=ErrorCode.INVALID_REQUEST, leader=leader)
-    stack.application.answered(proposed.token, refusal)
+    stack.application.on_response(proposed.token, refusal)
     assert stack.application.controller.is_active
 
 
@@ -118,15 +118,15 @@ async def test_nothing_is_acknowledged_that_is_behind_what_was_proposed_before_a
 ) -> None:
     stack = await open_stack()
     await stack.register()
-    await eventually(lambda: not stack.driver.access.flushing.is_under_way)
+    await eventually(lambda: not stack.driver.access.flushing.is_flushing)
     driver = stack.driver
     asked: list[api.Event] = []
     with monkeypatch.context() as patched:
         patched.setattr(driver, "deliver", asked.append)
         stack.application.write(CreateTopics((NewTopic("a"),)), CALLER)
         stack.application.drain()
-        stack.application.disk_hangs()
-        stack.application.advance()
+        stack.application.on_disk_stalled()
+        stack.application.on_log_changed()
     for event in asked:
         driver.deliver(event)
     await eventually(lambda: stack.application.controller.is_active)
@@ -138,10 +138,10 @@ async def without_leadership(stack: Stack) -> api.PublishProgress:
     """Broker 1 is unfenced and the controller active no more; the progress with which it was."""
     await stack.register()
     driver = stack.driver
-    await eventually(lambda: not driver.access.flushing.is_under_way)
+    await eventually(lambda: not driver.access.flushing.is_flushing)
     led = driver.progress
     assert led is not None
-    stack.application.progressed(_lost(led))
+    stack.application.on_progress(_lost(led))
     return led
 
 
@@ -158,7 +158,7 @@ async def test_leadership_that_is_lost_while_it_begins_leaves_no_tick(
 
     def resigns_first(event: api.Event, now_ms: Millis) -> api.Update:
         update = step(event, now_ms)
-        if isinstance(event, api.BrokersSupport):
+        if isinstance(event, api.BrokerKRaftVersions):
             update = replace(update, effects=(*update.effects, _lost(led)))
         return update
 
@@ -167,7 +167,7 @@ async def test_leadership_that_is_lost_while_it_begins_leaves_no_tick(
     monkeypatch.setattr(stack.driver.core, "step", resigns_first)
     activation.begin(led.epoch)
     assert not stack.application.controller.is_active
-    assert stack.application._writing.expiry._ticking is None
+    assert stack.application._write_handler.periodic_tasks._ticking is None
 
 
 async def test_sessions_begin_with_the_clock_that_they_are_judged_by(
@@ -176,7 +176,10 @@ async def test_sessions_begin_with_the_clock_that_they_are_judged_by(
     """The loop stands for a minute after sessions began, and before the first tick was set."""
     stack = await open_stack()
     led = await without_leadership(stack)
-    activation, expiry = stack.application._activation, stack.application._writing.expiry
+    activation, expiry = (
+        stack.application._activation,
+        stack.application._write_handler.periodic_tasks,
+    )
     now_ms = stack.driver.host.monotonic_ms()
     times = iter([now_ms])
     monkeypatch.setattr(Host, "monotonic_ms", lambda _: next(times, now_ms + 60_000))
@@ -208,11 +211,11 @@ async def test_while_there_is_another_quorum_a_leader_takes_no_writes(open_stack
     application, replica = stack.application, stack.driver.core.replica
     before = stack.driver.progress
     assert before is not None
-    application.progressed(replace(before, epoch=Epoch(before.epoch + 1), is_leader=False))
+    application.on_progress(replace(before, epoch=Epoch(before.epoch + 1), is_leader=False))
     for _ in range(PROOFS):
         replica.second_quorum.prove(NodeId(7), Epoch(5), "its log diverges")
 
-    application.progressed(before)
+    application.on_progress(before)
     # What is committed is replayed in the next turn of the loop.
     await asyncio.sleep(0)
     application.tick()

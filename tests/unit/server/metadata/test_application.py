@@ -24,7 +24,7 @@ from quorate.raft.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, NodeId, ReplicaKey
-from quorate.rpc.time_slicer import SERVING_SHARE, Pace
+from quorate.rpc.time_slicer import BACKGROUND_SHARE, TimeSlicer
 from quorate.server.metadata import read_handler
 from tests.unit.server.conftest import CALLER, CLUSTER, WAIT_S, eventually
 
@@ -66,7 +66,7 @@ async def test_a_committed_write_can_be_read_from_its_offset(open_stack: Open) -
 async def test_what_gathered_lies_before_a_change_of_the_members(open_stack: Open) -> None:
     stack = await open_stack()
     await stack.register()
-    await eventually(lambda: not stack.driver.access.flushing.is_under_way)
+    await eventually(lambda: not stack.driver.access.flushing.is_flushing)
     start = stack.driver.store.log.end.offset
     written = stack.application.write(CreateTopics((NewTopic("a"),)), CALLER)
     assert stack.driver.store.log.end.offset == start
@@ -84,7 +84,9 @@ async def test_a_long_answer_lets_others_run_in_between(
 ) -> None:
     # However fast the machine is, each unit of the work is a slice.
     monkeypatch.setattr(
-        read_handler, "serving_pace", lambda clock: Pace(SERVING_SHARE, slice_s=0.0, clock=clock)
+        read_handler,
+        "serving_pace",
+        lambda clock: TimeSlicer(BACKGROUND_SHARE, slice_s=0.0, clock=clock),
     )
     stack = await open_stack()
     await stack.register()

@@ -46,7 +46,7 @@ async def stack(open_stack: Open) -> Stack:
 def no_time_at_once(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each decision of that controller goes on in the queue's task after its first slice."""
     assert not stack.application.controller.is_deciding
-    monkeypatch.setattr(deciding, "AT_ONCE_S", 0)
+    monkeypatch.setattr(deciding, "INLINE_BUDGET_S", 0)
 
 
 def ticking(monkeypatch: pytest.MonkeyPatch, step_s: float) -> None:
@@ -90,7 +90,7 @@ async def test_what_is_not_decided_when_leadership_ends_has_not_happened(stack: 
     waiting = [stack.application.write(LARGE, CALLER) for _ in range(2)]
     before = stack.driver.progress
     assert before is not None
-    stack.application.progressed(replace(before, epoch=Epoch(before.epoch + 1), is_leader=False))
+    stack.application.on_progress(replace(before, epoch=Epoch(before.epoch + 1), is_leader=False))
     for future in waiting:
         with pytest.raises(ControllerApiError) as refused:
             await future
@@ -100,7 +100,7 @@ async def test_what_is_not_decided_when_leadership_ends_has_not_happened(stack: 
 
 @pytest.mark.usefixtures("no_time_at_once")
 async def test_who_waited_and_how_long_each_decision_took_is_counted(stack: Stack) -> None:
-    deciding = stack.application._writing.deciding
+    deciding = stack.application._write_handler.decision_executor
     decided, waited = deciding.durations.count, deciding.waits.count
     writes = [stack.application.write(LARGE, CALLER) for _ in range(3)]
     assert deciding.queue_size == 3
@@ -132,8 +132,8 @@ async def test_clients_take_turns_while_large_requests_wait(stack: Stack) -> Non
 async def test_decisions_wait_for_commits_when_they_are_far_ahead(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stack.application._writing.deciding, "_ahead_max", 2)
-    part = stack.application._writing.deciding
+    monkeypatch.setattr(stack.application._write_handler.decision_executor, "_ahead_max", 2)
+    part = stack.application._write_handler.decision_executor
     ends: list[Offset] = []
     begin = part._begin
 
@@ -154,23 +154,23 @@ async def test_decisions_wait_for_commits_when_they_are_far_ahead(
 async def test_what_comes_together_has_one_turn_and_its_client_is_charged_for_it(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    part = stack.application._writing.deciding
+    part = stack.application._write_handler.decision_executor
     charged: list[float] = []
-    ticking(monkeypatch, deciding.AT_ONCE_S / 8)
+    ticking(monkeypatch, deciding.INLINE_BUDGET_S / 8)
     monkeypatch.setattr(part.queue, "charge", lambda _, seconds: charged.append(seconds))
-    futures = stack.application._writing.write(small(20), CALLER)
+    futures = stack.application._write_handler.write(small(20), CALLER)
     assert 10 <= part.queue_size < 20
     assert len(charged) == 1
-    assert charged[0] >= deciding.AT_ONCE_S
+    assert charged[0] >= deciding.INLINE_BUDGET_S
     await all_created(futures)
 
 
 async def test_what_comes_together_is_not_decided_far_ahead(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stack.application._writing.deciding, "_ahead_max", 2)
-    futures = stack.application._writing.write(small(5), CALLER)
-    assert stack.application._writing.deciding.queue_size == 4
+    monkeypatch.setattr(stack.application._write_handler.decision_executor, "_ahead_max", 2)
+    futures = stack.application._write_handler.write(small(5), CALLER)
+    assert stack.application._write_handler.decision_executor.queue_size == 4
     await asyncio.gather(*futures)
 
 
@@ -178,7 +178,7 @@ async def test_what_comes_together_is_not_decided_far_ahead(
 async def test_a_decision_that_goes_on_is_charged_for_its_first_part(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    part = stack.application._writing.deciding
+    part = stack.application._write_handler.decision_executor
     ticking(monkeypatch, 1)
     future = stack.application.write(LARGE, CALLER)
     assert part._under_way is not None
@@ -191,15 +191,15 @@ async def test_a_new_leader_is_not_far_ahead_of_its_first_commit_either(
 ) -> None:
     application = stack.application
     application._activation.step_down(None)
-    monkeypatch.setattr(stack.application._writing.deciding, "_ahead_max", 2)
+    monkeypatch.setattr(stack.application._write_handler.decision_executor, "_ahead_max", 2)
     commit = application._activation.commit
     monkeypatch.setattr(application._activation, "commit", lambda _: None)
-    application.advance()
+    application.on_log_changed()
     assert application.controller.is_active
     futures = [application.write(each, CALLER) for each in small(5)]
     for _ in range(100):
         await asyncio.sleep(0)
-    waiting = application._writing.deciding.queue_size
+    waiting = application._write_handler.decision_executor.queue_size
     monkeypatch.setattr(application._activation, "commit", commit)
     high_watermark = stack.driver.high_watermark
     assert high_watermark is not None
@@ -226,8 +226,10 @@ async def test_what_is_due_has_its_turn_between_two_decisions(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting: list[int] = []
-    part = stack.application._writing
-    monkeypatch.setattr(part.expiry, "catch_up", lambda: waiting.append(part.deciding.queue_size))
+    part = stack.application._write_handler
+    monkeypatch.setattr(
+        part.periodic_tasks, "catch_up", lambda: waiting.append(part.decision_executor.queue_size)
+    )
     await asyncio.gather(*(stack.application.write(LARGE, CALLER) for _ in range(3)))
     await eventually(lambda: 0 in waiting)
     assert waiting == [2, 1, 0]

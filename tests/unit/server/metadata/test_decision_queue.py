@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from quorate.controller.authorization.authorizer import Caller
 from quorate.controller.topics.messages import DeleteTopics
 from quorate.server.metadata import decision_queue as module
-from quorate.server.metadata.decision_queue import DecisionQueue, Undecided
+from quorate.server.metadata.decision_queue import DecisionQueue, QueuedRequest
 
 if TYPE_CHECKING:
     import pytest
@@ -21,11 +21,11 @@ class Waiting:
 
     def __init__(self) -> None:
         self.queue = DecisionQueue()
-        self.by_name: dict[str, Undecided] = {}
+        self.by_name: dict[str, QueuedRequest] = {}
 
     def add(self, name: str, *, sender: Sender | None = None) -> bool:
         """A request of the client that the first letter names."""
-        asked = Undecided(
+        asked = QueuedRequest(
             DeleteTopics((name,)),
             Caller("User:a", client=name[0]),
             asyncio.get_running_loop().create_future(),
@@ -47,7 +47,7 @@ class Waiting:
         return names
 
 
-def _name(asked: Undecided) -> str:
+def _name(asked: QueuedRequest) -> str:
     assert isinstance(asked.request, DeleteTopics)
     return asked.request.names[0]
 
@@ -178,7 +178,7 @@ async def test_clients_that_gave_up_are_forgotten_though_nothing_is_taken(
         waiting.by_name[name].future.cancel()
         await asyncio.sleep(0)
     assert len(waiting.queue._lanes) <= 4
-    assert len(waiting.queue._turns) <= 4
+    assert len(waiting.queue._start_time_fair_queue) <= 4
     waiting.add("j2")
     assert waiting.take_all() == ["a1", "j2"]
 

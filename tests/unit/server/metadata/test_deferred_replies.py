@@ -15,11 +15,11 @@ from quorate.records.ids import Epoch, NodeId, Offset
 from quorate.records.voters import Endpoint
 from quorate.server.metadata.deferred_replies import (
     REFUSALS_A_TURN,
-    HeldReplies,
-    OffsetWaits,
+    DeferredReplies,
+    OffsetWaiters,
     Refusals,
+    fail_request,
     not_controller,
-    refuse,
 )
 
 if TYPE_CHECKING:
@@ -39,18 +39,18 @@ def test_who_does_not_lead_names_the_leader() -> None:
 
 
 async def test_a_reply_waits_for_the_high_watermark() -> None:
-    held, first, second = HeldReplies(), future(), future()
-    held.hold(Offset(3), REPLY, first)
-    held.hold(Offset(5), REPLY, second)
+    held, first, second = DeferredReplies(), future(), future()
+    held.defer(Offset(3), REPLY, first)
+    held.defer(Offset(5), REPLY, second)
     held.release(Offset(4))
     assert (first.done(), second.done(), len(held)) == (True, False, 1)
 
 
 @pytest.mark.rule("stream_responses")
 async def test_lost_leadership_leaves_the_outcome_open_unless_nothing_was_appended() -> None:
-    held, appended, unsent = HeldReplies(), future(), future()
-    held.hold(Offset(3), REPLY, appended)
-    held.hold(Offset(5), REPLY, unsent)
+    held, appended, unsent = DeferredReplies(), future(), future()
+    held.defer(Offset(3), REPLY, appended)
+    held.defer(Offset(5), REPLY, unsent)
     Refusals().begin(INFO, *held.clear(unsent_from=Offset(3)))
     errors = [appended.exception(), unsent.exception()]
     assert all(isinstance(error, ControllerApiError) for error in errors)
@@ -80,13 +80,13 @@ async def test_who_has_hung_up_is_refused_nothing() -> None:
     waiting, gone = future(), future()
     gone.cancel()
     for one in (waiting, gone):
-        refuse(one, not_controller(INFO, "no"))
+        fail_request(one, not_controller(INFO, "no"))
     assert isinstance(waiting.exception(), ControllerApiError)
     assert gone.cancelled()
 
 
 async def test_a_read_waits_until_its_offset_is_reached() -> None:
-    arrivals = OffsetWaits()
+    arrivals = OffsetWaiters()
     waiting = asyncio.ensure_future(arrivals.wait(Offset(7)))
     await asyncio.sleep(0)
     arrivals.reached(Offset(6))

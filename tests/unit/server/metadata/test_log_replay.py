@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.raft.messages import DescribeQuorumRequest
 from quorate.records.columnar.pieces import PIECE_RECORDS
-from quorate.server.driver.raft_driver import Ending
+from quorate.server.driver.raft_driver import ExitReason
 from quorate.server.metadata.log_replay import LogReplay
 from quorate.storage.errors import DamagedLogError
 from quorate.storage.log_store import LogStore
@@ -35,13 +35,13 @@ async def test_replay_lets_others_run_in_between(
         await first.create(name)
     await first.close()
     ends: list[Offset] = []
-    go_on = LogReplay.go_on
+    go_on = LogReplay.replay_slice
 
     def noting(replay: LogReplay, high_watermark: Offset) -> None:
         go_on(replay, high_watermark)
         ends.append(second.application.controller.end_offset)
 
-    monkeypatch.setattr(LogReplay, "go_on", noting)
+    monkeypatch.setattr(LogReplay, "replay_slice", noting)
     monkeypatch.setattr("quorate.server.metadata.log_replay.SLICE_MS", 0)
     second = await open_stack(is_active=False)
     await eventually(lambda: second.application.controller.is_active)
@@ -61,13 +61,13 @@ async def test_a_large_batch_is_replayed_in_slices_and_seen_whole(
     image = first.application.controller.image
     await first.close()
     seen: list[int] = []
-    go_on = LogReplay.go_on
+    go_on = LogReplay.replay_slice
 
     def noting(replay: LogReplay, high_watermark: Offset) -> None:
         go_on(replay, high_watermark)
         seen.append(second.application.controller.image.topics.partition_count)
 
-    monkeypatch.setattr(LogReplay, "go_on", noting)
+    monkeypatch.setattr(LogReplay, "replay_slice", noting)
     monkeypatch.setattr("quorate.server.metadata.log_replay.SLICE_MS", 0)
     second = await open_stack(is_active=False)
     await eventually(lambda: second.application.controller.is_active)
@@ -85,7 +85,7 @@ async def test_a_batch_that_was_dropped_half_way_is_replayed_anew(
     image = first.application.controller.image
     await first.close()
     turns: Counter[Offset] = Counter()
-    go_on = LogReplay.go_on
+    go_on = LogReplay.replay_slice
 
     def dropping(replay: LogReplay, high_watermark: Offset) -> None:
         go_on(replay, high_watermark)
@@ -93,9 +93,9 @@ async def test_a_batch_that_was_dropped_half_way_is_replayed_anew(
         turns[end] += 1
         if turns[end] == 2:
             # As an installed snapshot does.
-            replay.drop()
+            replay.discard_partial_batch()
 
-    monkeypatch.setattr(LogReplay, "go_on", dropping)
+    monkeypatch.setattr(LogReplay, "replay_slice", dropping)
     monkeypatch.setattr("quorate.server.metadata.log_replay.SLICE_MS", 0)
     second = await open_stack(is_active=False)
     await eventually(lambda: second.application.controller.is_active)
@@ -151,5 +151,5 @@ async def test_a_replay_that_the_disk_does_not_give_ends_the_node_and_raises_not
     loop.set_exception_handler(lambda _, context: raised.append(context))
     monkeypatch.setattr(LogStore, "read_range", damaged)
     second = await open_stack(is_active=False)
-    assert await asyncio.wait_for(second.ended, 60) is Ending.DAMAGED
+    assert await asyncio.wait_for(second.ended, 60) is ExitReason.DAMAGED
     assert raised == []

@@ -11,12 +11,12 @@ from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.decision import Decision
 from quorate.records.ids import Offset
 from quorate.server.host import Host
-from quorate.server.metadata.decision_queue import DecisionQueue, Undecided
+from quorate.server.metadata.decision_queue import DecisionQueue, QueuedRequest
 from quorate.server.metadata.periodic_tasks import (
     AGAIN_FIRST_MS,
     AGAIN_LONGEST_MS,
     SWEEP_AFTER_MS,
-    Expiry,
+    PeriodicTasks,
 )
 from quorate.server.metadata.session_clock import LAST_CALL_MS, TICK_MS
 
@@ -34,7 +34,7 @@ class Decider:
     slices: list[Decision | None] = field(default_factory=lambda: [None])
     is_active: bool = True
     is_deciding: bool = False
-    ending: None = None
+    exit_reason: None = None
     is_stopping: bool = False
     asked_ms: list[int] = field(default_factory=list)
     renewed_ms: list[int] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Decider:
             self.wake_at_ms = None
         return decision
 
-    def renew(self, now_ms: int) -> None:
+    def reset_timers(self, now_ms: int) -> None:
         self.renewed_ms.append(now_ms)
 
 
@@ -70,13 +70,13 @@ def expiry_of(
     decider: Any,  # noqa: ANN401 - a stand-in for driver and controller
     accept: Callable[[Decision], None] = lambda _: None,
     waiting: DecisionQueue | None = None,
-) -> Expiry:
-    return Expiry(decider, decider, waiting or DecisionQueue(), accept, pause_ms=3000)
+) -> PeriodicTasks:
+    return PeriodicTasks(decider, decider, waiting or DecisionQueue(), accept, pause_ms=3000)
 
 
 def by_hand(
     wake_ms: int | None, accept: Callable[[Decision], None] = lambda _: None
-) -> tuple[Decider, Timers, Expiry]:
+) -> tuple[Decider, Timers, PeriodicTasks]:
     """An expiry of a controller that has become active, whose timers run out by hand."""
     decider, timers = Decider(wake_at_ms=wake_ms), Timers([])
     expiry = expiry_of(decider, accept)
@@ -188,7 +188,7 @@ async def test_brokers_whose_heartbeats_wait_for_their_decisions_are_excused() -
     waiting, decider = DecisionQueue(), Decider(wake_at_ms=0)
     beat = BrokerHeartbeat(broker_id=1, broker_epoch=5, current_metadata_offset=Offset(7))
     future = asyncio.get_running_loop().create_future()
-    assert waiting.add(Undecided(beat, Caller("User:broker"), future, sender=(1, 5)))
+    assert waiting.add(QueuedRequest(beat, Caller("User:broker"), future, sender=(1, 5)))
     expiry_of(decider, waiting=waiting).arm()
     await decider.asked.wait()
     assert (1, 5) in decider.waiting

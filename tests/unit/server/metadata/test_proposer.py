@@ -25,14 +25,14 @@ class Recorder:
     end: int = 0
     high_watermark: int = 0
     is_stopping: bool = False
-    patience_s: float = 0.0
+    max_wait_s: float = 0.0
     proposed: list[api.RecordsProposed] = field(default_factory=list)
     host: Host = field(default_factory=Host)
     ends: list[int] = field(default_factory=list)
 
     @property
     def access(self) -> SimpleNamespace:
-        return SimpleNamespace(flushing=SimpleNamespace(patience_s=self.patience_s))
+        return SimpleNamespace(flushing=SimpleNamespace(max_wait_s=self.max_wait_s))
 
     @property
     def store(self) -> SimpleNamespace:
@@ -70,8 +70,8 @@ async def test_requests_of_one_turn_share_a_batch() -> None:
     driver = Recorder()
     proposer = leading(driver)
     for base, value in enumerate((b"a", b"b")):
-        proposer.gather(decision(base, value))
-        proposer.consider()
+        proposer.add(decision(base, value))
+        proposer.propose_if_due()
     await turns()
     assert driver.values() == [[b"a", b"b"]]
     assert driver.proposed[0].epoch == 3
@@ -82,12 +82,12 @@ async def test_requests_of_one_turn_share_a_batch() -> None:
 async def test_what_comes_while_a_batch_is_open_waits_for_its_commit() -> None:
     driver = Recorder()
     proposer = leading(driver)
-    proposer.gather(decision(0, b"a"))
-    proposer.consider()
+    proposer.add(decision(0, b"a"))
+    proposer.propose_if_due()
     await turns()
-    proposer.gather(decision(1, b"b"))
+    proposer.add(decision(1, b"b"))
     for driver.end in (0, 1):
-        proposer.consider()
+        proposer.propose_if_due()
         await turns()
         assert len(driver.proposed) == 1
         if driver.end == 0:
@@ -95,7 +95,7 @@ async def test_what_comes_while_a_batch_is_open_waits_for_its_commit() -> None:
             assert batch is not None
             assert (batch.base_offset, batch.end_offset) == (0, 1)
     driver.high_watermark = 1
-    proposer.consider()
+    proposer.propose_if_due()
     await turns()
     assert driver.values() == [[b"a"], [b"b"]]
 
@@ -110,14 +110,14 @@ async def test_as_many_as_were_in_flight_are_cut_at_once() -> None:
     driver = Recorder()
     proposer = leading(driver)
     for base in (0, 1):
-        proposer.gather(decision(base, b"a"))
+        proposer.add(decision(base, b"a"))
     proposer.drain()
-    proposer.gather(decision(2, b"b"))
+    proposer.add(decision(2, b"b"))
     proposer.answered(ReplyToken(1))
-    proposer.consider()
+    proposer.propose_if_due()
     # Two of the last batch and one that waited meanwhile make three.
     for base in (3, 4):
-        proposer.gather(decision(base, b"b"))
+        proposer.add(decision(base, b"b"))
     await turns()
     assert [len(values) for values in driver.values()] == [2, 3]
 
@@ -126,11 +126,11 @@ async def test_who_does_not_come_again_is_not_waited_for() -> None:
     driver = Recorder()
     proposer = leading(driver)
     for base in (0, 1):
-        proposer.gather(decision(base, b"a"))
+        proposer.add(decision(base, b"a"))
     proposer.drain()
-    proposer.gather(decision(2, b"b"))
+    proposer.add(decision(2, b"b"))
     proposer.answered(ReplyToken(1))
-    proposer.consider()
+    proposer.propose_if_due()
     await until_proposed(driver, 2)
     assert [len(values) for values in driver.values()] == [2, 1]
 
@@ -138,33 +138,33 @@ async def test_who_does_not_come_again_is_not_waited_for() -> None:
 async def test_a_decision_that_does_not_fit_any_more_begins_the_next_batch() -> None:
     driver = Recorder()
     proposer = leading(driver)
-    proposer.gather(decision(0, bytes(5 << 20)))
-    proposer.gather(decision(1, bytes(5 << 20)))
+    proposer.add(decision(0, bytes(5 << 20)))
+    proposer.add(decision(1, bytes(5 << 20)))
     assert [len(values) for values in driver.values()] == [1]
     proposer.drain()
     assert [len(values) for values in driver.values()] == [1, 1]
 
 
 async def test_the_next_batch_waits_for_the_flush_of_the_last_one_but_not_for_a_hung_one() -> None:
-    driver = Recorder(patience_s=0.001)
+    driver = Recorder(max_wait_s=0.001)
     proposer = leading(driver)
-    proposer.gather(decision(0, b"a"))
-    proposer.consider()
+    proposer.add(decision(0, b"a"))
+    proposer.propose_if_due()
     await turns()
     assert driver.values() == []
     # The flush does not end, and nobody calls again.
-    driver.patience_s = 0.0
+    driver.max_wait_s = 0.0
     await until_proposed(driver, 1)
     assert driver.values() == [[b"a"]]
 
 
 async def test_the_end_of_the_flush_ends_the_wait_for_it() -> None:
-    driver = Recorder(patience_s=3600.0)
+    driver = Recorder(max_wait_s=3600.0)
     proposer = leading(driver)
-    proposer.gather(decision(0, b"a"))
-    proposer.consider()
-    driver.patience_s = 0.0
-    proposer.consider()
+    proposer.add(decision(0, b"a"))
+    proposer.propose_if_due()
+    driver.max_wait_s = 0.0
+    proposer.propose_if_due()
     await turns()
     assert driver.values() == [[b"a"]]
     proposer.stop()
@@ -173,8 +173,8 @@ async def test_the_end_of_the_flush_ends_the_wait_for_it() -> None:
 async def test_a_linger_gathers_whatever_is_open() -> None:
     driver = Recorder(end=5)
     proposer = leading(driver, linger_ms=1)
-    proposer.gather(decision(5, b"a"))
-    proposer.consider()
+    proposer.add(decision(5, b"a"))
+    proposer.propose_if_due()
     assert driver.proposed == []
     await until_proposed(driver, 1)
 
@@ -182,9 +182,9 @@ async def test_a_linger_gathers_whatever_is_open() -> None:
 async def test_who_stops_leading_forgets_everything() -> None:
     driver = Recorder()
     proposer = leading(driver)
-    proposer.gather(decision(0, b"a"))
+    proposer.add(decision(0, b"a"))
     proposer.drain()
-    proposer.gather(decision(1, b"b"))
+    proposer.add(decision(1, b"b"))
     proposer.stop()
     assert proposer.answered(ReplyToken(1)) is None
     assert proposer.base_offset is None
@@ -196,7 +196,7 @@ async def test_who_stops_leading_forgets_everything() -> None:
 async def test_a_batch_that_is_full_ends_before_what_does_not_fit() -> None:
     driver = Recorder()
     proposer = leading(driver)
-    proposer.gather(decision(0, b"a"))
-    proposer.gather(decision(1, b"b" * BATCH_BYTES_MAX))
+    proposer.add(decision(0, b"a"))
+    proposer.add(decision(1, b"b" * BATCH_BYTES_MAX))
     assert driver.ends == [1]
     assert driver.values() == [[b"a"]]

@@ -41,7 +41,7 @@ async def test_what_was_not_caught_up_since_the_start_is_refused_and_told_where_
     """An empty list of such a controller would pass for the truth."""
     told: list[Offset | None] = [None]
     monkeypatch.setattr(
-        "quorate.raft.core.RaftCore.told_high_watermark", property(lambda _: told[0])
+        "quorate.raft.core.RaftCore.known_high_watermark", property(lambda _: told[0])
     )
     stack = await open_stack()
     await stack.register()
@@ -64,7 +64,7 @@ async def test_what_was_not_caught_up_since_the_start_is_refused_and_told_where_
 async def test_whoever_names_an_offset_or_wants_the_current_state_needs_no_such_care(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quorate.raft.core.RaftCore.told_high_watermark", property(_nothing))
+    monkeypatch.setattr("quorate.raft.core.RaftCore.known_high_watermark", property(_nothing))
     stack = await open_stack()
     for min_offset, current in ((1, False), (0, True)):
         reply = await stack.application.read(

@@ -40,7 +40,7 @@ async def test_a_follower_replays_in_the_turn_behind_its_acknowledgement(open_st
         high_watermark=end,
     )
     for _ in range(2):
-        second.application.progressed(told)
+        second.application.on_progress(told)
         assert second.application.controller.end_offset == 0
     await eventually(lambda: second.application.controller.end_offset > 0)
 
@@ -69,9 +69,9 @@ async def test_who_loads_a_snapshot_is_not_ready_to_lead(
 async def test_a_refused_snapshot_leaves_what_there_was(open_stack: Open) -> None:
     stack = await open_stack()
     before = stack.application.controller.image
-    await stack.application.pause()
+    await stack.application.suspend_storage_access()
     assert not stack.application.is_loaded
     refused = api.SnapshotRefused(OffsetAndEpoch(epoch=Epoch(9), offset=Offset(99)), "crc")
-    stack.application.resume(refused)
+    stack.application.resume_storage_access(refused)
     assert stack.application.is_loaded
     assert stack.application.controller.image.position == before.position

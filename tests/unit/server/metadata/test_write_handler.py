@@ -60,7 +60,7 @@ async def test_a_refusal_is_told_once_a_majority_has_said_who_leads(
     if not leads:
         leader = LeaderInfo(NodeId(2), Epoch(2))
         answer = ReadResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, leader, None)
-    stack.application.answered(read.token, answer)
+    stack.application.on_response(read.token, answer)
     if leads:
         reply = await refused
         assert isinstance(reply, DeleteTopicsReply)
@@ -86,7 +86,7 @@ async def test_a_refusal_that_is_not_confirmed_any_more_is_none(
 async def test_writes_of_one_turn_share_a_batch(open_stack: Open) -> None:
     stack = await open_stack()
     await stack.register()
-    await eventually(lambda: not stack.driver.access.flushing.is_under_way)
+    await eventually(lambda: not stack.driver.access.flushing.is_flushing)
     start = stack.driver.store.log.end.offset
     futures = [
         stack.application.write(CreateTopics((NewTopic(name),)), CALLER) for name in ("a", "b", "c")
@@ -133,7 +133,7 @@ async def test_a_decision_that_raises_refuses_its_one_request(
     assert not refused.value.outcome_unknown
     (line,) = [record for record in caplog.records if record.exc_info]
     assert line.repeats == ("CreateTopics", OverflowError)  # type: ignore[attr-defined]
-    assert stack.driver.ending is None
+    assert stack.driver.exit_reason is None
     assert stack.application.controller.image == before
     reply = await stack.create("a")
     assert isinstance(reply, CreateTopicsReply)
@@ -188,7 +188,7 @@ async def test_a_silent_broker_is_fenced_in_slices_and_others_write_in_between(
 async def test_a_heartbeat_counts_when_it_comes_whatever_becomes_of_its_caller(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quorate.server.metadata.decision_executor.AT_ONCE_S", 0)
+    monkeypatch.setattr("quorate.server.metadata.decision_executor.INLINE_BUDGET_S", 0)
     stack = await open_stack()
     await stack.register()
     controller = stack.application.controller

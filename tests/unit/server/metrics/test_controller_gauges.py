@@ -14,7 +14,11 @@ from quorate.controller.partitions.tree import PartitionTree
 from quorate.controller.topics.image import TopicsDelta
 from quorate.records.ids import UUID_BYTES, Epoch, Millis, Offset, TopicId
 from quorate.server.driver.observers import Observers
-from quorate.server.metrics.controller_gauges import applied_numbers, driver_numbers, image_numbers
+from quorate.server.metrics.controller_gauges import (
+    applied_offset_gauges,
+    driver_gauges,
+    image_gauges,
+)
 from quorate.server.metrics.definitions import CONTROLLER_METERS
 from quorate.server.metrics.raft_meters import RaftMeters
 from quorate.telemetry.histograms import Histogram
@@ -40,7 +44,7 @@ async def test_what_a_controller_did_is_in_its_numbers(open_stack: Open) -> None
     await stack.create("a", "b")
     await eventually(lambda: stack.snapshotter.newest is not None)
     driver, application = stack.driver, stack.application
-    values = {**driver_numbers(driver, meters), **application.metrics()}
+    values = {**driver_gauges(driver, meters), **application.metrics()}
     assert values.keys() <= CONTROLLER_METERS.keys()
     end = driver.store.log.end.offset
     assert values["append_records_total"] == values["log_end_offset"] == end
@@ -103,7 +107,7 @@ def test_metadata_lags_only_behind_what_is_known_to_be_committed(
     position = LogPosition(Offset(end), Epoch(1), 1000 if end else 0)
     high_watermark = None if committed is None else Offset(committed)
     reported = None if told is None else Offset(told)
-    numbers = applied_numbers(
+    numbers = applied_offset_gauges(
         position, high_watermark, reported, wall_ms=3500, silence_ms=Millis(0)
     )
     assert numbers["last_applied_record_lag_seconds"] == lag_s
@@ -126,7 +130,7 @@ def test_metadata_lags_for_as_long_as_no_leader_answers(
     end: int, wall_ms: int, silence_ms: int, lag_s: float
 ) -> None:
     position = LogPosition(Offset(end), Epoch(1), 1000 if end else 0)
-    numbers = applied_numbers(
+    numbers = applied_offset_gauges(
         position, Offset(9), None, wall_ms=wall_ms, silence_ms=Millis(silence_ms)
     )
     assert numbers["last_applied_record_lag_seconds"] == lag_s
@@ -140,9 +144,11 @@ async def test_the_lag_is_that_of_what_the_core_knows(
     stack = await open_stack()
     end = stack.application.controller.end_offset
     monkeypatch.setattr(
-        "quorate.raft.core.RaftCore.told_high_watermark", property(lambda _: Offset(end + 1800))
+        "quorate.raft.core.RaftCore.known_high_watermark", property(lambda _: Offset(end + 1800))
     )
-    monkeypatch.setattr("quorate.raft.last_contact.Hearing.silence_ms", lambda *_: Millis(1 << 50))
+    monkeypatch.setattr(
+        "quorate.raft.last_contact.LastContact.silence_ms", lambda *_: Millis(1 << 50)
+    )
     numbers = stack.application.metrics()
     assert numbers["metadata_log_lag"] == 1800
     assert numbers["last_applied_record_lag_seconds"] == (1 << 50) / 1000
@@ -181,7 +187,7 @@ async def test_elections_of_the_past_are_not_counted_after_a_restart(
 def test_features_have_a_level_each() -> None:
     image = MetadataImage()
     image = MetadataImage(features=image.features.set(METADATA_VERSION, 7).set("group.version", 1))
-    numbers = image_numbers(image, None)
+    numbers = image_gauges(image, None)
     assert numbers["finalized_level"] == {METADATA_VERSION: 7.0, "group.version": 1.0}
     assert numbers["current_metadata_version"] == 7.0
 
@@ -203,7 +209,7 @@ def test_a_scrape_looks_at_no_topic_and_no_partition(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(PartitionStore, name, looked)
     for name in ("get", "parts_from", "parts_of", "rows_from"):
         monkeypatch.setattr(PartitionTree, name, looked)
-    numbers = image_numbers(image, None)
+    numbers = image_gauges(image, None)
     assert numbers["global_partitions"] == 3
     assert numbers["preferred_replica_imbalance"] == 3
     assert numbers["offline_partitions"] == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate.raft import api
 from quorate.raft.messages import FetchedBatches
-from quorate.raft.trace_events import Cause, Note, NoteKind
+from quorate.raft.trace_events import RoleChangeCause, TraceEvent, TraceEventKind
 from quorate.records.ids import Epoch, NodeId, Offset, OffsetAndEpoch
 from quorate.server.metrics.raft_meters import RaftMeters
 
@@ -128,39 +128,42 @@ def test_who_votes_for_another_has_held_no_election() -> None:
     assert (meters.elections.count, meters.new_leaders) == (0, 1)
 
 
-def taken(role: str, cause: Cause) -> api.Update:
+def taken(role: str, cause: RoleChangeCause) -> api.Update:
     """A step in which a replica takes a role up."""
     values = {"from_role": "any", "to_role": role, "cause": cause.value}
-    return api.Update((), None, (Note(NoteKind.ROLE_TAKEN, "words", values),))
+    return api.Update((), None, (TraceEvent(TraceEventKind.ROLE_TAKEN, "words", values),))
 
 
 def test_an_election_is_known_by_the_cause_that_began_it() -> None:
     clock = Clock()
     meters = RaftMeters(Clock(), wall=clock)
     assert meters.last_won == {}
-    meters.stepped(None, taken("prospective", Cause.FETCH_TIMEOUT))
-    meters.stepped(None, taken("candidate", Cause.PRE_VOTES_GRANTED))
-    meters.stepped(None, taken("prospective", Cause.ELECTION_TIMEOUT))
-    meters.stepped(None, taken("candidate", Cause.PRE_VOTES_GRANTED))
+    meters.stepped(None, taken("prospective", RoleChangeCause.FETCH_TIMEOUT))
+    meters.stepped(None, taken("candidate", RoleChangeCause.PRE_VOTES_GRANTED))
+    meters.stepped(None, taken("prospective", RoleChangeCause.ELECTION_TIMEOUT))
+    meters.stepped(None, taken("candidate", RoleChangeCause.PRE_VOTES_GRANTED))
     assert meters.last_won == {}
-    meters.stepped(None, taken("leader", Cause.VOTES_GRANTED))
+    meters.stepped(None, taken("leader", RoleChangeCause.VOTES_GRANTED))
     assert meters.last_won == {"fetch_timeout": 100.0}
 
 
 def test_the_last_election_replaces_the_one_before() -> None:
     clock = Clock()
     meters = RaftMeters(Clock(), wall=clock)
-    for role, cause in (("candidate", Cause.STARTUP), ("leader", Cause.VOTES_GRANTED)):
+    for role, cause in (
+        ("candidate", RoleChangeCause.STARTUP),
+        ("leader", RoleChangeCause.VOTES_GRANTED),
+    ):
         meters.stepped(None, taken(role, cause))
     clock.now_s += 50
     # A round that another replica won leaves no cause behind.
     for role, cause in (
-        ("resigned", Cause.SHUTDOWN),
-        ("prospective", Cause.ELECTION_TIMEOUT),
-        ("follower", Cause.LEADER_LEARNED),
-        ("prospective", Cause.END_QUORUM_EPOCH),
+        ("resigned", RoleChangeCause.SHUTDOWN),
+        ("prospective", RoleChangeCause.ELECTION_TIMEOUT),
+        ("follower", RoleChangeCause.LEADER_LEARNED),
+        ("prospective", RoleChangeCause.END_QUORUM_EPOCH),
     ):
         meters.stepped(None, taken(role, cause))
     assert meters.last_won == {"startup": 100.0}
-    meters.stepped(None, taken("leader", Cause.VOTES_GRANTED))
+    meters.stepped(None, taken("leader", RoleChangeCause.VOTES_GRANTED))
     assert meters.last_won == {"end_quorum_epoch": 150.0}

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller.record_runs import items_in
+from quorate.controller.record_runs import batch_items
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.raft.api import CheckSnapshot
 from quorate.records.ids import Offset
-from quorate.server.driver.raft_driver import Ending
+from quorate.server.driver.raft_driver import ExitReason
 from quorate.server.snapshots.snapshotter import RECHECK_MS, Snapshotter
 from quorate.storage.snapshots.writer import SnapshotWriter
 from tests.unit.server.conftest import WAIT_S, eventually, hanging_call, newest_of
@@ -65,12 +65,12 @@ async def test_members_draw_how_far_below_the_bound_they_begin(
     stack = await open_stack()
     settings = replace(stack.settings, snapshot_bytes=1000)
     snapshotter = Snapshotter(stack.driver, settings, draw=lambda: drawn)
-    snapshotter.note(due_bytes - 1)
-    snapshotter.consider(stack.application.controller.image)
+    snapshotter.on_committed(due_bytes - 1)
+    snapshotter.maybe_snapshot(stack.application.controller.image)
     await snapshotter.abandon()
     assert snapshotter.newest is None
-    snapshotter.note(1)
-    snapshotter.consider(stack.application.controller.image)
+    snapshotter.on_committed(1)
+    snapshotter.maybe_snapshot(stack.application.controller.image)
     await eventually(lambda: snapshotter.newest is not None)
 
 
@@ -80,14 +80,14 @@ async def test_an_image_that_the_own_disk_has_not_is_kept_until_it_has(open_stac
     await stack.register()
     snapshotter, log = stack.snapshotter, stack.driver.store.log
     image = stack.application.controller.image
-    snapshotter.note(1 << 40)
+    snapshotter.on_committed(1 << 40)
     at_end, log.state.flushed = log.state.flushed, Offset(image.position.end_offset - 1)
-    snapshotter.consider(image)
+    snapshotter.maybe_snapshot(image)
     await stack.create("later")
     log.state.flushed = image.position.end_offset
     later = stack.application.controller.image
     assert later.position.end_offset > image.position.end_offset
-    snapshotter.consider(later)
+    snapshotter.maybe_snapshot(later)
     await eventually(lambda: snapshotter.newest is not None)
     assert snapshotter.newest is not None
     assert snapshotter.newest.offset == image.position.end_offset
@@ -187,7 +187,7 @@ async def test_a_fault_half_way_through_cleaning_ends_the_process(
     monkeypatch.setattr(store.snapshots, "delete", fail)
     # A process that ends may answer neither of its two writes.
     registering = asyncio.create_task(stack.register())
-    assert await asyncio.wait_for(stack.ended, WAIT_S) is Ending.CRASHED
+    assert await asyncio.wait_for(stack.ended, WAIT_S) is ExitReason.CRASHED
     registering.cancel()
     await asyncio.gather(registering, return_exceptions=True)
 
@@ -223,7 +223,7 @@ async def test_a_snapshot_whose_writing_hangs_holds_up_nothing(
         append(writer, values)
 
     monkeypatch.setattr(SnapshotWriter, "append", waiting)
-    stack.snapshotter.note(1 << 40)
+    stack.snapshotter.on_committed(1 << 40)
     await stack.register()
     await eventually(begun.is_set)
     await stack.create("meanwhile")
@@ -236,10 +236,11 @@ async def test_a_snapshot_whose_writing_hangs_holds_up_nothing(
 
 
 @pytest.mark.parametrize(
-    ("number", "ending"), [(errno.EMFILE, Ending.SHORT), (errno.EIO, Ending.DISK_FAILED)]
+    ("number", "exit_reason"),
+    [(errno.EMFILE, ExitReason.SHORT), (errno.EIO, ExitReason.DISK_FAILED)],
 )
 async def test_a_check_that_is_short_of_descriptors_tells_nothing_of_the_disk(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch, number: int, ending: Ending
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch, number: int, exit_reason: ExitReason
 ) -> None:
     stack = await open_stack(snapshot_bytes=1)
     newest = await newest_of(stack)
@@ -249,7 +250,7 @@ async def test_a_check_that_is_short_of_descriptors_tells_nothing_of_the_disk(
 
     monkeypatch.setattr(stack.driver.store._fs, "open", fail)
     stack.application.check_snapshot(CheckSnapshot(newest))
-    assert await asyncio.wait_for(stack.ended, 60) is ending
+    assert await asyncio.wait_for(stack.ended, 60) is exit_reason
     assert stack.driver.store._unsound == set()
 
 
@@ -260,13 +261,13 @@ async def test_a_large_batch_is_not_read_at_once(
     stack = await open_stack()
     await stack.register()
     await stack.create("a", "b", "c")
-    stack.snapshotter.note(1 << 40)
-    stack.snapshotter.consider(stack.application.controller.image)
+    stack.snapshotter.on_committed(1 << 40)
+    stack.snapshotter.maybe_snapshot(stack.application.controller.image)
     newest = await newest_of(stack)
     done: list[str] = []
 
     def noting(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item]:
-        for item in items_in(buffer, position, header):
+        for item in batch_items(buffer, position, header):
             done.append("read")
             yield item
 
@@ -277,7 +278,7 @@ async def test_a_large_batch_is_not_read_at_once(
 
     added = SnapshotLoader.add_in_slices
     monkeypatch.setattr(SnapshotLoader, "add_in_slices", add)
-    monkeypatch.setattr("quorate.server.snapshots.snapshotter.items_in", noting)
+    monkeypatch.setattr("quorate.server.snapshots.snapshotter.batch_items", noting)
     image = await stack.snapshotter.load(newest)
     assert len(image.topics.by_id) == 3
     # At least the topics and their partitions.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.raft.api import CheckSnapshot
-from quorate.server.snapshots.verifier import pieces
+from quorate.server.snapshots.verifier import read_in_chunks
 from tests.unit.server.conftest import hanging_call, newest_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ async def test_each_piece_is_a_call_of_its_own(open_stack: Open) -> None:
             yield number
         raise ValueError("no more")
 
-    items = pieces(stack.driver, "a test", source())
+    items = read_in_chunks(stack.driver, "a test", source())
     assert [await anext(items) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(ValueError, match="no more"):
         await anext(items)

@@ -13,7 +13,7 @@ from opentelemetry.trace import StatusCode
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.roles import Prospective, Resigned, Unattached
-from quorate.raft.trace_events import Cause
+from quorate.raft.trace_events import RoleChangeCause
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId
 from quorate.telemetry.trace_ids import root_id_of, trace_id_of
@@ -106,7 +106,7 @@ def test_its_votes_are_events_of_the_phase_that_they_were_asked_in() -> None:
         watched.wake(2000)
         watched.answer(3, refused(0, m.VoteRefusal.LOG_BEHIND))
         watched.answer(2, cores.granted(0))
-        watched.answer(3, api.CallFailure.DISCONNECTED)
+        watched.answer(3, api.RequestFailure.DISCONNECTED)
         watched.answer(2, cores.granted(1))
     pre_vote, vote = spans.one("kraft.election.pre_vote"), spans.one("kraft.election.vote")
     assert events(pre_vote) == [
@@ -125,12 +125,12 @@ def test_its_votes_are_events_of_the_phase_that_they_were_asked_in() -> None:
 @pytest.mark.parametrize(
     ("failure", "event"),
     [
-        (api.CallFailure.TIMED_OUT, ("peer.unreachable", {"peer": 3, "reason": "timed_out"})),
-        (api.CallFailure.UNREADABLE, ("vote.failed", {"peer": 3, "reason": "unreadable"})),
+        (api.RequestFailure.TIMED_OUT, ("peer.unreachable", {"peer": 3, "reason": "timed_out"})),
+        (api.RequestFailure.UNREADABLE, ("vote.failed", {"peer": 3, "reason": "unreadable"})),
     ],
 )
 def test_a_voter_that_is_away_is_told_apart_from_an_answer_that_is_of_no_use(
-    failure: api.CallFailure, event: tuple[str, dict[str, object]]
+    failure: api.RequestFailure, event: tuple[str, dict[str, object]]
 ) -> None:
     with recorded() as spans:
         watched = Watched(cores.recovered(1, 2, 3))
@@ -384,7 +384,7 @@ def test_a_trace_names_the_namespace_of_its_quorum(
     with recorded() as spans:
         watched = Watched(cores.recovered(1, 2, 3))
         watched.elect()
-        watched.step(api.ResignRequested("the disk is full", Cause.DISK_FULL), 2500)
+        watched.step(api.ResignRequested("the disk is full", RoleChangeCause.DISK_FULL), 2500)
         watched.spans.ended()
     election, resign = spans.one("kraft.election"), spans.one("kraft.resign")
     assert election.name == f"node 1 won epoch 1 (election_timeout){place}"
@@ -492,7 +492,7 @@ def test_nothing_stays_open_when_the_core_ends() -> None:
         leading.spans.ended()
         resigned = Watched(cores.recovered(1, 2, 3))
         resigned.elect()
-        resigned.step(api.ResignRequested("the disk is full", Cause.DISK_FULL), 2500)
+        resigned.step(api.ResignRequested("the disk is full", RoleChangeCause.DISK_FULL), 2500)
         resigned.spans.ended()
     assert len(spans.named(ROUND)) == 3
     assert attributes_of(spans.one("kraft.resign"))["kraft.resign.reason"] == "disk_full"

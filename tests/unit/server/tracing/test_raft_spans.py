@@ -70,7 +70,7 @@ def test_calls_that_are_never_answered_are_forgotten_some_day() -> None:
                 watched.spans.submitted(ReplyToken(token), vote)
             watched.spans.submitted(ReplyToken(9999), cores.fetch(2, 0, 0))
         assert list(watched.spans._calls) == [*range(CALLS_MAX, 2 * CALLS_MAX)]
-        watched.step(api.CallerGone(ReplyToken(CALLS_MAX)))
+        watched.step(api.CallerDisconnected(ReplyToken(CALLS_MAX)))
         assert ReplyToken(CALLS_MAX) not in watched.spans._calls
 
 

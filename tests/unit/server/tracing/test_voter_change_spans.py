@@ -105,7 +105,7 @@ def test_a_new_voter_that_does_not_answer_ends_its_change_with_the_reason() -> N
     with recorded() as spans:
         watched = leader()
         watched.ask(cores.ADD, called=CALL, at=4500)
-        watched.answer(4, api.CallFailure.DISCONNECTED)
+        watched.answer(4, api.RequestFailure.DISCONNECTED)
     change = spans.one("kraft.voter_change")
     assert change.status.status_code is StatusCode.ERROR
     assert "does not answer ApiVersions" in (change.status.description or "")

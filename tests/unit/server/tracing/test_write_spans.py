@@ -72,7 +72,7 @@ async def test_a_change_is_decided_gathered_and_committed_below_its_call(
     assert decided["kraft.offset"] == gathered["kraft.batch.base_offset"]
     assert isinstance(decided["kraft.offset"], int)
     assert gathered["kraft.batch.end_offset"] == decided["kraft.offset"] + 2
-    assert not stack.application._writing._spans._writes  # type: ignore[union-attr]
+    assert not stack.application._write_handler._spans._writes  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.action_runner import DoneDeed
+from quorate.sim.action_runner import TimedAction
 from quorate.sim.actions import KINDS
 from quorate.sim.actions.admin_requests import Add
 from quorate.sim.actions.network import SplitNetwork
-from quorate.sim.actions.processes import Die, Kill
+from quorate.sim.actions.processes import CrashAtStep, Kill
 from quorate.sim.cases.case import (
     CASE_BYTES_MAX,
     Case,
     CaseError,
+    case_from_actions,
     format_case,
     parse_case,
-    written_down,
 )
 from quorate.sim.cases.field_codec import with_fields
 from quorate.sim.engine.disk import Survival
@@ -43,13 +43,13 @@ def test_a_case_is_read_as_it_was_written() -> None:
     )
     assert case.options.network.loss_rate == 0.1
     assert case.deeds == (
-        DoneDeed(0, Kill(who=1, down_us=500_000)),
-        DoneDeed(
+        TimedAction(0, Kill(who=1, down_us=500_000)),
+        TimedAction(
             1_203_445, SplitNetwork(shape=PartitionShape.HALVES, those=(1, 2), for_us=900_000)
         ),
-        DoneDeed(
+        TimedAction(
             1_300_001,
-            Die(who=0, step=1, down_us=7, is_dark=True, survival=Survival.SECTORS, salt=12),
+            CrashAtStep(who=0, step=1, down_us=7, is_dark=True, survival=Survival.SECTORS, salt=12),
         ),
     )
     assert format_case(case) == TEXT
@@ -63,7 +63,7 @@ def test_deeds_that_somebody_wrote_in_any_order_come_in_the_order_of_their_momen
 
 def test_what_was_drawn_is_written_down_without_what_it_was_drawn_from() -> None:
     drawn = Case(5, draw_mix(5))
-    case = written_down(drawn, [DoneDeed(7, Kill(who=1, down_us=2))], "Oracle: lost")
+    case = case_from_actions(drawn, [TimedAction(7, Kill(who=1, down_us=2))], "Oracle: lost")
     assert case.options.network == drawn.options.network
     assert not case.options.processes.crash_every_effects
     assert "every_ms" not in format_case(case)
@@ -72,14 +72,14 @@ def test_what_was_drawn_is_written_down_without_what_it_was_drawn_from() -> None
 
 def test_brokers_go_on_drawing_for_themselves() -> None:
     drawn = Case(5, with_fields(WorldOptions(), brokers=3, silence_every_ms=700, kill_every_ms=900))
-    options = written_down(drawn, [], "").options
+    options = case_from_actions(drawn, [], "").options
     assert (options.fleet.silence_every_ms, options.processes.kill_every_ms) == (700, 0)
 
 
 def test_a_quorum_grows_where_somebody_asks_for_more_voters() -> None:
     assert Case(1, with_fields(WorldOptions(), voters_every_ms=900)).grows
     assert not Case(1, with_fields(WorldOptions(), voters_every_ms=900), deeds=()).grows
-    assert Case(1, WorldOptions(), deeds=(DoneDeed(1, Add(whom=4)),)).grows
+    assert Case(1, WorldOptions(), deeds=(TimedAction(1, Add(whom=4)),)).grows
 
 
 def test_each_deed_has_a_word_of_its_own() -> None:

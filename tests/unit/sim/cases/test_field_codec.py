@@ -9,7 +9,7 @@ import pytest
 from quorate.sim.actions.admin_requests import RemoveFromVoters
 from quorate.sim.actions.client_requests import WriteRecords
 from quorate.sim.actions.disks import BreakDisk
-from quorate.sim.actions.network import Claim, Lie, SplitNetwork
+from quorate.sim.actions.network import ForgedClaim, ForgeEpoch, SplitNetwork
 from quorate.sim.cases.field_codec import flat, read_value, with_fields, write_value
 from quorate.sim.engine.network import NetworkOptions, PartitionShape
 from quorate.sim.faults.option_mix import draw_mix
@@ -28,7 +28,7 @@ from quorate.sim.sim_options import LogOptions, WorldOptions
         ),
         (SplitNetwork(shape=PartitionShape.DEAF, those=(), for_us=5), ["shape=deaf", "those=-"]),
         (
-            Lie(who=1, liar=2, claim=Claim.ASKS, is_last=False),
+            ForgeEpoch(who=1, liar=2, claim=ForgedClaim.ASKS, is_last=False),
             ["who=1", "liar=2", "claim=asks", "is_last=no"],
         ),
     ],

@@ -10,7 +10,7 @@ from quorate.records.ids import ClusterId, Epoch, Offset, TopicId
 from quorate.records.metadata import FeatureLevelRecord, encode_record
 from quorate.sim.checkers.log_view import LogView
 from quorate.sim.checkers.oracle import Oracle, Violation
-from quorate.sim.workload.kv_model import Machine, operation_of, request_of
+from quorate.sim.workload.kv_model import KvModel, operation_of, request_of
 
 EPOCH = Epoch(1)
 # What is no client's doing, as the first record of each log.
@@ -41,24 +41,24 @@ def a_history(*operations: int) -> Oracle:
 
 def test_states_are_those_of_the_prefixes() -> None:
     oracle = a_history(5, 6)
-    expected = Machine(2)
+    expected = KvModel(2)
     for operation in (5, 6):
         expected.apply(value_of(operation))
     assert oracle.state_at(Offset(2)) == expected
     assert len(oracle.state_at(Offset(1)).content) == 1
-    assert oracle.state_at(Offset(0)) == Machine(0)
+    assert oracle.state_at(Offset(0)) == KvModel(0)
 
 
 def test_records_of_other_kinds_are_nobodys_operation() -> None:
-    machine = Machine()
+    machine = KvModel()
     machine.apply(FEATURE)
-    assert (operation_of(FEATURE), machine) == (None, Machine())
+    assert (operation_of(FEATURE), machine) == (None, KvModel())
     assert operation_of(value_of(21)) == 21
 
 
 def test_a_snapshot_holds_the_state() -> None:
     machine = a_history(5, 6, 21).state_at(Offset(3))
-    assert Machine.load(3, [FEATURE, value_of(6), value_of(21)]) == machine
+    assert KvModel.load(3, [FEATURE, value_of(6), value_of(21)]) == machine
 
 
 def test_no_operation_is_committed_twice() -> None:
@@ -106,7 +106,7 @@ def test_a_read_shows_history_and_nothing_else() -> None:
     with pytest.raises(
         Violation, match=r"shows 0 keys, .* history has 2 keys, operation 6 is the newest"
     ):
-        oracle.read_answered(Machine(2), Offset(0))
+        oracle.read_answered(KvModel(2), Offset(0))
 
 
 def test_the_end_of_earlier_epochs_leaves_later_ones_out() -> None:

@@ -21,10 +21,10 @@ from quorate.records.metadata import (
     UnregisterBrokerRecord,
 )
 from quorate.sim.checkers.oracle import Violation
-from quorate.sim.checkers.overlay_differential import DrawnDecisions, Standby, require_equal
-from quorate.sim.mutants import plant
+from quorate.sim.checkers.overlay_differential import RandomDecisions, Standby, require_equal
+from quorate.sim.mutants import apply_mutant
 from quorate.sim.mutants.decisions import BUGS
-from quorate.sim.randomness import Draws
+from quorate.sim.randomness import RandomSource
 
 if TYPE_CHECKING:
     from quorate.records.metadata import MetadataRecord
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def lead(seed: int, rounds: int) -> list[MetadataRecord]:
     """What one leader decides, all of it committed as soon as it is cut."""
-    decisions, standby = DrawnDecisions(Draws(seed, "decisions")), Standby()
+    decisions, standby = RandomDecisions(RandomSource(seed, "decisions")), Standby()
     ways = decisions.lead(standby.image, Epoch(1), 0)
     records: list[MetadataRecord] = []
     for number in range(rounds):
@@ -59,7 +59,7 @@ def test_a_leader_is_asked_for_all_that_it_can_decide() -> None:
 
 @pytest.mark.parametrize("name", [bug.name for bug in BUGS])
 def test_ways_that_part_are_a_violation(name: str) -> None:
-    with plant(name), pytest.raises(Violation):
+    with apply_mutant(name), pytest.raises(Violation):
         lead(1, 60)
 
 

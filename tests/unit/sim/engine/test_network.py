@@ -4,13 +4,13 @@ import pytest
 
 from quorate.records.ids import NodeId
 from quorate.sim.engine.network import Hold, Network, NetworkOptions, PartitionShape
-from quorate.sim.randomness import Fates
+from quorate.sim.randomness import RandomStreams
 
 NODES = [NodeId(1), NodeId(2), NodeId(3), NodeId(4)]
 
 
 def a_network(options: NetworkOptions | None = None, seed: int = 0) -> Network:
-    return Network(options or NetworkOptions(delay_us=100), Fates(seed))
+    return Network(options or NetworkOptions(delay_us=100), RandomStreams(seed))
 
 
 def cut_links(network: Network) -> set[tuple[int, int]]:

@@ -4,14 +4,19 @@ from typing import TYPE_CHECKING
 
 from quorate.controller.authorization.authorizer import Caller
 from quorate.rpc.convert import controller as convert
-from quorate.sim.cluster import World
+from quorate.sim.cluster import Cluster
 from quorate.sim.engine.quorum_setup import build
-from quorate.sim.fuzz.invalid_requests import is_client_served, is_peer_served, of_client, of_peer
+from quorate.sim.fuzz.invalid_requests import (
+    invalid_client_request,
+    invalid_peer_request,
+    is_client_served,
+    is_peer_served,
+)
 from quorate.sim.fuzz.message_mutation import mutated, received
-from quorate.sim.fuzz.peer_requests import garbled
-from quorate.sim.randomness import Draws
+from quorate.sim.fuzz.peer_requests import mutated_peer_request
+from quorate.sim.randomness import RandomSource
 from quorate.sim.sim_options import FleetOptions, WorldOptions
-from quorate.sim.workload.random_requests import DrawnRequests
+from quorate.sim.workload.random_requests import RandomRequests
 
 if TYPE_CHECKING:
     import asyncio
@@ -30,9 +35,9 @@ def submit(node: SimulatedNode, request: Request, answers: list[asyncio.Future[R
     answers.append(node.driver.submit(request)[1])
 
 
-def settled() -> tuple[World, SimulatedNode]:
+def settled() -> tuple[Cluster, SimulatedNode]:
     """A quorum that nothing disturbs, and its leader."""
-    world = World(1, WorldOptions(fleet=FleetOptions(brokers=1)))
+    world = Cluster(1, WorldOptions(fleet=FleetOptions(brokers=1)))
     build(world)
     world.run(SETTLED_MS)
     leader = world.leader()
@@ -42,10 +47,10 @@ def settled() -> tuple[World, SimulatedNode]:
 
 def test_no_client_is_served_with_what_has_to_be_refused() -> None:
     world, leader = settled()
-    end, draws = leader.log.end, Draws(1, "clients")
+    end, draws = leader.log.end, RandomSource(1, "clients")
     told: list[WriteReply | ControllerApiError | None] = []
     for _ in range(TRIES):
-        leader.application.ask(of_client(draws), SOMEBODY, told.append)
+        leader.application.ask(invalid_client_request(draws), SOMEBODY, told.append)
         world.run(world.now_ms + 50)
     assert len(told) == TRIES
     assert not any(map(is_client_served, told))
@@ -54,12 +59,12 @@ def test_no_client_is_served_with_what_has_to_be_refused() -> None:
 
 def test_no_peer_is_served_with_what_has_to_be_refused() -> None:
     world, leader = settled()
-    draws = Draws(1, "peers")
+    draws = RandomSource(1, "peers")
     states = {node.node_id: (node.log.end, node.progress) for node in world.running()}
     for _ in range(TRIES):
-        node = draws.one(world.running())
+        node = draws.choice(world.running())
         answers: list[asyncio.Future[Response]] = []
-        request = of_peer(draws, node)
+        request = invalid_peer_request(draws, node)
         node.host.loop.run(submit, node, request, answers)
         world.run(world.now_ms + 50)
         assert not is_peer_served(answers[0].result()), request
@@ -69,12 +74,12 @@ def test_no_peer_is_served_with_what_has_to_be_refused() -> None:
 
 def test_a_request_with_a_few_fields_changed_ends_nothing_but_itself() -> None:
     world, leader = settled()
-    draws = Draws(1, "mutations")
-    drawn, sent = DrawnRequests(draws), 0
+    draws = RandomSource(1, "mutations")
+    drawn, sent = RandomRequests(draws), 0
     told: list[WriteReply | ControllerApiError | None] = []
     for _ in range(TRIES):
         message = mutated(convert.write_request(drawn.one(leader.image)), draws)
-        request = received(message, lambda each: convert.chosen(each, "request"))
+        request = received(message, lambda each: convert.request_in(each, "request"))
         if request is not None:
             sent += 1
             leader.application.ask(request, SOMEBODY, told.append)
@@ -85,13 +90,13 @@ def test_a_request_with_a_few_fields_changed_ends_nothing_but_itself() -> None:
 
 def test_a_request_of_a_peer_with_a_few_fields_changed_moves_nobody() -> None:
     world, leader = settled()
-    draws = Draws(1, "garbled peers")
+    draws = RandomSource(1, "garbled peers")
     answers: list[asyncio.Future[Response]] = []
     states = {node.node_id: (node.log.end, node.progress) for node in world.running()}
     kinds: dict[type[Request], int] = {}
     for _ in range(TRIES):
-        node = draws.one(world.running())
-        request = garbled(draws, node)
+        node = draws.choice(world.running())
+        request = mutated_peer_request(draws, node)
         if request is not None:
             kinds[type(request)] = kinds.get(type(request), 0) + 1
             node.host.loop.run(submit, node, request, answers)

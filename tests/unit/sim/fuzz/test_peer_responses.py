@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 from quorate.raft import messages as m
 from quorate.raft.replication.batch_info import batch_infos
-from quorate.raft.replication.batch_validation import misfit
+from quorate.raft.replication.batch_validation import batch_problem
 from quorate.raft.replication.log_state import LogState
-from quorate.records.batch import encode_batch, stamp
+from quorate.records.batch import encode_batch, restamp
 from quorate.records.control import LeaderChange, encode_control_batch
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId
@@ -16,7 +16,7 @@ from quorate.sim.fuzz.peer_responses import _with_a_flipped_bit
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
-    from quorate.sim.randomness import Draws
+    from quorate.sim.randomness import RandomSource
 
 LEADER = NodeId(1)
 LAST, NEWEST = Epoch(1), Epoch(7)
@@ -37,16 +37,18 @@ def test_no_flipped_bit_of_a_fetched_batch_goes_unseen() -> None:
     log = LogState(cores.recovered(1, 2, 3, log_end=cores.end(5, LAST)))
     change = encode_control_batch([LeaderChange(LEADER, (), ())], timestamp_ms=1)
     records = encode_batch([b"one", b"two"], timestamp_ms=1)
-    data = stamp(change, 5, 5) + stamp(records, 6, 5)
+    data = restamp(change, 5, 5) + restamp(records, 6, 5)
     answer = m.FetchResponse(error=ErrorCode.NONE, leader=m.LeaderInfo(LEADER, NEWEST))
     for fetched in (data, data[: len(change)]):
-        assert misfit(batch_infos(fetched).batches, log, epoch=NEWEST, leader_id=LEADER) is None
+        assert (
+            batch_problem(batch_infos(fetched).batches, log, epoch=NEWEST, leader_id=LEADER) is None
+        )
         for flip in range(8 * len(fetched)):
-            draws = cast("Draws", Flip(flip // 8, flip % 8))
+            draws = cast("RandomSource", Flip(flip // 8, flip % 8))
             garbled = _with_a_flipped_bit(fetched, (LAST, NEWEST), draws)(answer).records
             assert isinstance(garbled, m.FetchedBatches)
             try:
                 batches = batch_infos(garbled.data).batches
             except ValueError:
                 continue
-            assert misfit(batches, log, epoch=NEWEST, leader_id=LEADER) is not None, flip
+            assert batch_problem(batches, log, epoch=NEWEST, leader_id=LEADER) is not None, flip

@@ -22,10 +22,10 @@ BEAT = BrokerHeartbeat(
 def test_a_new_controller_gives_each_broker_a_session(node: Any, world: Any) -> None:  # noqa: ANN401
     judge = SessionsEndInTime(world)
     node.active_epoch = None
-    judge.looked()
+    judge.on_tick()
     node.active_epoch = 3
     node.local_ms += 100
-    judge.looked()
+    judge.on_tick()
     node.local_ms += 100
     decision: Any = SimpleNamespace(records=(FENCED,), end_offset=Offset(9))
     with pytest.raises(Violation, match="was not the active controller 200 ms ago"):
@@ -34,7 +34,7 @@ def test_a_new_controller_gives_each_broker_a_session(node: Any, world: Any) -> 
 
 def test_a_broker_that_an_old_heartbeat_lets_go_is_fenced(node: Any, world: Any) -> None:  # noqa: ANN401
     judge = SessionsEndInTime(world)
-    judge.looked()
+    judge.on_tick()
     node.waiting = [SimpleNamespace(request=BEAT, since_ms=node.local_ms, end=None)]
     node.local_ms += 2 * world.options.timeouts.session_timeout_ms
     reply = BrokerHeartbeatReply(is_caught_up=True, is_fenced=True, should_shut_down=True)
@@ -42,4 +42,4 @@ def test_a_broker_that_an_old_heartbeat_lets_go_is_fenced(node: Any, world: Any)
     node.waiting = []
     node.local_ms += 600_000
     node.troubles = 0
-    judge.looked()
+    judge.on_tick()

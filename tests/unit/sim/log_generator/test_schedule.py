@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from quorate.sim.log_generator.schedule import Agenda
+from quorate.sim.log_generator.schedule import Schedule
 
 
 def test_what_is_due_first_comes_first_and_of_one_time_what_was_noted_first() -> None:
     seen: list[str] = []
-    agenda = Agenda(lambda: 100)
+    agenda = Schedule(lambda: 100)
     agenda.at(30, lambda: seen.append("c"))
     agenda.at(10, lambda: seen.append("a"))
     agenda.at(10, lambda: seen.append("b"))
@@ -19,7 +19,7 @@ def test_what_is_due_first_comes_first_and_of_one_time_what_was_noted_first() ->
 
 
 def test_what_is_due_at_the_end_or_later_stays() -> None:
-    agenda = Agenda(lambda: 0)
+    agenda = Schedule(lambda: 0)
     agenda.at(10, lambda: None)
     assert agenda.next_before(10) is None
     assert agenda.next_before(11) is not None

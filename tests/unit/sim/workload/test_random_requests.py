@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING
 
 from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.image import MetadataImage
-from quorate.sim.randomness import Draws
-from quorate.sim.workload.random_requests import DrawnRequests
+from quorate.sim.randomness import RandomSource
+from quorate.sim.workload.random_requests import RandomRequests
 
 if TYPE_CHECKING:
     from quorate.controller.request_types import WriteRequest
 
 
 def drawn(seed: int) -> list[WriteRequest]:
-    requests = DrawnRequests(Draws(seed, "requests"))
+    requests = RandomRequests(RandomSource(seed, "requests"))
     return [requests.one(MetadataImage()) for _ in range(200)]
 
 

@@ -16,10 +16,15 @@ from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange, con
 from quorate.records.ids import ClusterId, DirectoryId, Epoch, NodeId, Offset, ReplicaKey
 from quorate.records.voters import VoterSet
 from quorate.sim.engine.disk import Survival
-from quorate.storage.disaster_recovery.quorum_recovery import choose, finish, new_epoch, survey
+from quorate.storage.disaster_recovery.quorum_recovery import (
+    execute_plan,
+    inspect_directory,
+    longest_log,
+    new_epoch,
+)
 from quorate.storage.disaster_recovery.recovery_plan import (
-    RescueKind,
-    RescuePlan,
+    RecoveryKind,
+    RecoveryPlan,
     read_plan,
     write_plan,
 )
@@ -42,7 +47,7 @@ from tests.unit.storage.conftest import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.storage.disaster_recovery.quorum_recovery import Survivor
+    from quorate.storage.disaster_recovery.quorum_recovery import SurvivingDirectory
     from quorate.storage.recovery.recovery import Recovered
 
 END = at(18, 4)
@@ -50,16 +55,16 @@ NEW_END = at(21, 1004)
 NEW_ID = DirectoryId(b"\x09" * 16)
 
 
-def survivor_of(replica: Replica) -> Survivor:
-    return survey(replica.disk, DIRECTORY, replica.config)
+def survivor_of(replica: Replica) -> SurvivingDirectory:
+    return inspect_directory(replica.disk, DIRECTORY, replica.config)
 
 
-def plan_for(replica: Replica, cluster_id: str | None = None) -> RescuePlan:
+def plan_for(replica: Replica, cluster_id: str | None = None) -> RecoveryPlan:
     survivor = survivor_of(replica)
     meta = survivor.meta
     after = MetaProperties(meta.node_id, ClusterId(cluster_id or meta.cluster_id), NEW_ID)
-    return RescuePlan(
-        kind=RescueKind.RECOVER,
+    return RecoveryPlan(
+        kind=RecoveryKind.RECOVER,
         started_ms=5,
         before=meta,
         after=after,
@@ -71,9 +76,9 @@ def plan_for(replica: Replica, cluster_id: str | None = None) -> RescuePlan:
     )
 
 
-def rescue(replica: Replica, plan: RescuePlan) -> object:
+def rescue(replica: Replica, plan: RecoveryPlan) -> object:
     write_plan(replica.disk, DIRECTORY, plan)
-    return finish(replica.disk, DIRECTORY, plan, timestamp_ms=500)
+    return execute_plan(replica.disk, DIRECTORY, plan, timestamp_ms=500)
 
 
 def settled(voters: VoterSet = THREE) -> Replica:
@@ -130,8 +135,8 @@ def test_the_longest_log_is_that_of_the_latest_epoch_then_the_furthest_end() -> 
     longer.flush()
     found = [survivor_of(replica) for replica in (older, shorter, longer, shorter)]
     assert [survivor.end for survivor in found] == [at(43, 1), END, at(19, 4), END]
-    assert choose(found) is found[2]
-    assert choose([found[1], found[3]]) is found[1]
+    assert longest_log(found) is found[2]
+    assert longest_log([found[1], found[3]]) is found[1]
 
 
 @pytest.mark.rule("quorum_loss_recovery")
@@ -294,7 +299,7 @@ def test_a_rescue_that_dies_anywhere_is_gone_on_with_to_the_same_end(
         if read_plan(replica.disk, DIRECTORY) is not None:
             with pytest.raises(StorageError, match="was interrupted here"):
                 replica.open()
-            assert finish(replica.disk, DIRECTORY, plan, timestamp_ms=500) == expected
+            assert execute_plan(replica.disk, DIRECTORY, plan, timestamp_ms=500) == expected
             replica.lose_power(Survival.NOTHING)
         recovered = open_rescued(replica)
         state = recovered.state

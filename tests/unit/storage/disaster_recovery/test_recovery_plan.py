@@ -10,14 +10,14 @@ import pytest
 from quorate.records.ids import ClusterId, DirectoryId, Epoch, NodeId, ReplicaKey
 from quorate.sim.engine.disk import SimulatedDisk
 from quorate.storage.disaster_recovery.recovery_plan import (
-    RescueKind,
-    RescuePlan,
-    Witness,
+    ConsultedLog,
+    RecoveryKind,
+    RecoveryPlan,
+    check_no_unfinished_recovery,
+    complete_plan,
     decode_plan,
     encode_plan,
-    end_plan,
     read_plan,
-    refuse_unfinished,
     write_plan,
 )
 from quorate.storage.errors import StorageError
@@ -25,8 +25,8 @@ from quorate.storage.file_system import write_atomically
 from quorate.storage.meta_properties import MetaProperties
 from tests.unit.storage.conftest import CLUSTER_ID, DIRECTORY, THREE, at, voter
 
-PLAN = RescuePlan(
-    kind=RescueKind.RECOVER,
+PLAN = RecoveryPlan(
+    kind=RecoveryKind.RECOVER,
     started_ms=1_700_000_000_000,
     before=MetaProperties(NodeId(1), CLUSTER_ID, DirectoryId(b"\x01" * 16)),
     after=MetaProperties(NodeId(1), ClusterId("another"), DirectoryId(b"\x09" * 16)),
@@ -35,14 +35,14 @@ PLAN = RescuePlan(
     endpoints=voter(1).endpoints,
     voters_before=replace(THREE, decommissioned=(voter(8).key,)),
     witnesses=(
-        Witness(
+        ConsultedLog(
             source="/data",
             key=voter(1).key,
             epoch=Epoch(7),
             end=at(18, 4),
             highest_end=at(20, 4),
         ),
-        Witness(
+        ConsultedLog(
             source="/copy",
             key=ReplicaKey(NodeId(2)),
             epoch=Epoch(6),
@@ -86,7 +86,7 @@ def test_the_file_says_when_and_from_what_to_what() -> None:
 def test_a_directory_without_a_plan_may_be_used() -> None:
     disk = a_disk()
     assert read_plan(disk, DIRECTORY) is None
-    refuse_unfinished(disk, DIRECTORY)
+    check_no_unfinished_recovery(disk, DIRECTORY)
 
 
 def test_a_directory_with_a_plan_is_refused_until_the_plan_is_over() -> None:
@@ -94,9 +94,9 @@ def test_a_directory_with_a_plan_is_refused_until_the_plan_is_over() -> None:
     write_plan(disk, DIRECTORY, PLAN)
     assert read_plan(disk, DIRECTORY) == PLAN
     with pytest.raises(StorageError, match="storage recover` was interrupted here"):
-        refuse_unfinished(disk, DIRECTORY)
-    assert end_plan(disk, DIRECTORY, PLAN) == f"{DIRECTORY}/rescue-1007.json"
-    refuse_unfinished(disk, DIRECTORY)
+        check_no_unfinished_recovery(disk, DIRECTORY)
+    assert complete_plan(disk, DIRECTORY, PLAN) == f"{DIRECTORY}/rescue-1007.json"
+    check_no_unfinished_recovery(disk, DIRECTORY)
     assert disk.files(DIRECTORY).keys() == {"rescue-1007.json"}
 
 

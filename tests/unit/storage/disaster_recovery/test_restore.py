@@ -14,8 +14,8 @@ from quorate.records.ids import ClusterId, DirectoryId, NodeId, Offset
 from quorate.sim.engine.disk import SimulatedDisk, Survival
 from quorate.storage.disaster_recovery.backup import open_source
 from quorate.storage.disaster_recovery.backup_file import check_backup, write_backup
-from quorate.storage.disaster_recovery.recovery_plan import RescueKind, read_plan, write_plan
-from quorate.storage.disaster_recovery.restore import refuse_unless_empty, restoration, restore
+from quorate.storage.disaster_recovery.recovery_plan import RecoveryKind, read_plan, write_plan
+from quorate.storage.disaster_recovery.restore import check_empty, make_restore_plan, restore
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import write_atomically
 from quorate.storage.storage_config import StorageConfig
@@ -23,7 +23,7 @@ from tests.unit.storage.conftest import CLUSTER_ID, DIRECTORY, THREE, Crashed, R
 
 if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch
-    from quorate.storage.disaster_recovery.recovery_plan import RescuePlan
+    from quorate.storage.disaster_recovery.recovery_plan import RecoveryPlan
 
 NODE = NodeId(7)
 NEW_ID = DirectoryId(b"\x09" * 16)
@@ -37,8 +37,8 @@ def backup_of(replica: Replica) -> io.BytesIO:
     return output
 
 
-def plan_of(backup: io.BytesIO, cluster_id: str = CLUSTER_ID) -> RescuePlan:
-    return restoration(
+def plan_of(backup: io.BytesIO, cluster_id: str = CLUSTER_ID) -> RecoveryPlan:
+    return make_restore_plan(
         check_backup(backup, "b.tar").manifest,
         "b.tar",
         node_id=NODE,
@@ -57,7 +57,7 @@ def an_empty_replica() -> Replica:
     return replica
 
 
-def restored(replica: Replica, backup: io.BytesIO, plan: RescuePlan) -> OffsetAndEpoch:
+def restored(replica: Replica, backup: io.BytesIO, plan: RecoveryPlan) -> OffsetAndEpoch:
     return restore(replica.disk, DIRECTORY, plan, backup, timestamp_ms=500)
 
 
@@ -86,14 +86,14 @@ def test_the_log_of_the_backup_is_that_of_a_quorum_of_one(
 @pytest.mark.rule("quorum_loss_recovery")
 def test_only_an_empty_directory_is_restored_into() -> None:
     disk = SimulatedDisk()
-    refuse_unless_empty(disk, DIRECTORY)
+    check_empty(disk, DIRECTORY)
     disk.make_dirs(DIRECTORY)
     disk.make_dirs(f"{DIRECTORY}/lost+found")
     write_atomically(disk, f"{DIRECTORY}/.lock", b"")
-    refuse_unless_empty(disk, DIRECTORY)
+    check_empty(disk, DIRECTORY)
     write_atomically(disk, f"{DIRECTORY}/meta.properties", b"")
     with pytest.raises(StorageError, match=r"is not empty, it holds meta\.properties"):
-        refuse_unless_empty(disk, DIRECTORY)
+        check_empty(disk, DIRECTORY)
 
 
 def test_a_directory_in_use_is_not_touched(veteran: Replica) -> None:
@@ -107,10 +107,10 @@ def test_a_directory_in_use_is_not_touched(veteran: Replica) -> None:
 def test_an_interrupted_recovery_is_not_taken_for_an_interrupted_restoration(
     veteran: Replica,
 ) -> None:
-    plan = replace(plan_of(backup_of(veteran)), kind=RescueKind.RECOVER)
+    plan = replace(plan_of(backup_of(veteran)), kind=RecoveryKind.RECOVER)
     write_plan(veteran.disk, DIRECTORY, plan)
     with pytest.raises(StorageError, match="is not empty"):
-        refuse_unless_empty(veteran.disk, DIRECTORY)
+        check_empty(veteran.disk, DIRECTORY)
 
 
 def test_a_backup_that_does_not_hold_what_it_says_is_refused(veteran: Replica) -> None:

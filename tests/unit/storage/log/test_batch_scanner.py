@@ -8,7 +8,7 @@ import pytest
 
 from quorate.records.batch import CorruptBatchError, encode_batch
 from quorate.storage.log import batch_scanner
-from quorate.storage.log.batch_scanner import salvage_batches, scan_batches
+from quorate.storage.log.batch_scanner import resync_batches, scan_batches
 from tests.unit.storage.conftest import Replica
 
 if TYPE_CHECKING:
@@ -68,13 +68,13 @@ def test_what_checks_behind_damage_is_found_again() -> None:
     data[-1] ^= 1
     _, file = file_of(bytes(data))
     start = len(batches[0])
-    assert [b.header.base_offset for b in salvage_batches(file, file.size(), start)] == [2, 3]
+    assert [b.header.base_offset for b in resync_batches(file, file.size(), start)] == [2, 3]
 
 
 def test_nothing_is_found_behind_a_torn_tail() -> None:
     data = batch(0) + b"\0" * 4096 + bytes((i * 37 + 11) & 255 for i in range(300)) + b"\x02"
     _, file = file_of(data)
-    assert list(salvage_batches(file, file.size(), len(batch(0)))) == []
+    assert list(resync_batches(file, file.size(), len(batch(0)))) == []
 
 
 class Counting:
@@ -98,7 +98,7 @@ def test_salvage_holds_a_window_and_reads_nothing_more_than_twice(
     for parts in ([batch(1), noise, batch(2, 200), batch(3)], [noise, batch(1)], [noise, b"\2"]):
         data = b"".join(parts)
         counting = Counting(file_of(data)[1])
-        found = [b.data for b in salvage_batches(counting, len(data), 0)]  # type: ignore[arg-type]
+        found = [b.data for b in resync_batches(counting, len(data), 0)]  # type: ignore[arg-type]
         assert found == [part for part in parts if part != noise and len(part) > 1]
         assert counting.most <= 600
         assert counting.all <= 2 * len(data) + 600

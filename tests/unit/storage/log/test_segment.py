@@ -26,12 +26,12 @@ def test_the_index_is_sparse_and_leads_to_a_batch_before_the_wanted_one() -> Non
     for number in range(100):
         segment.index(7 + number, number * 1000)
     step = -(-INDEX_INTERVAL_BYTES // 1000)
-    places = [segment.place_before(7 + n) for n in (0, 4, 5, 99)]
+    places = [segment.lookup(7 + n) for n in (0, 4, 5, 99)]
     assert places == [(7, 0), (7, 0), (12, 5000), (102, 95_000)]
     assert step == 5
     segment.truncate(50_000)
-    assert segment.place_before(200) == (52, 45_000)
-    assert Segment("x", segment.file, Offset(3)).place_before(9) == (3, 0)
+    assert segment.lookup(200) == (52, 45_000)
+    assert Segment("x", segment.file, Offset(3)).lookup(9) == (3, 0)
 
 
 def test_a_deleted_segment_is_gone_with_what_kafka_keeps_beside_it() -> None:

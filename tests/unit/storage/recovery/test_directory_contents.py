@@ -7,23 +7,23 @@ from dataclasses import replace
 from quorate.raft.messages import SnapshotInfo
 from quorate.records.ids import Epoch, Offset
 from quorate.storage.flushed_end import FlushedEndFile
-from quorate.storage.healing import Healing
-from quorate.storage.recovery.directory_contents import Found
-from quorate.storage.recovery.log_decision import Evidence
+from quorate.storage.healing import HealingState
+from quorate.storage.recovery.directory_contents import DirectoryContents
+from quorate.storage.recovery.log_decision import RecoveryEvidence
 from quorate.storage.recovery.log_scan import ScannedLog
 from tests.unit.storage.conftest import DIRECTORY, Replica, at
 
 LOG = ScannedLog([], Offset(0), at(0, 0))
 
 
-def found() -> Found:
+def found() -> DirectoryContents:
     replica = Replica()
-    return Found(
+    return DirectoryContents(
         meta=replica.meta,
         election=None,
         flushed=None,
         flushed_file=FlushedEndFile(replica.disk, f"{DIRECTORY}/flushed-end"),
-        healing=Healing(),
+        healing_state=HealingState(),
         epochs=None,
         stored=[],
         snapshot=None,
@@ -37,12 +37,12 @@ def found() -> Found:
 
 
 def test_an_empty_directory_is_no_evidence_of_anything_but_epochs() -> None:
-    assert found().evidence() == Evidence(
+    assert found().evidence() == RecoveryEvidence(
         log=LOG,
         snapshot=None,
         damaged_snapshots=[],
         flushed=None,
-        healing=Healing(),
+        healing_state=HealingState(),
         epoch_max=Epoch(7),
     )
 

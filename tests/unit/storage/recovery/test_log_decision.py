@@ -10,15 +10,15 @@ import pytest
 from quorate.raft.messages import EpochStart
 from quorate.records.ids import ZERO_UUID, DirectoryId, Epoch, Offset
 from quorate.storage.flushed_end import FlushedEnd
-from quorate.storage.healing import Healing
+from quorate.storage.healing import HealingState
 from quorate.storage.log.segment import Segment
-from quorate.storage.recovery.log_decision import Evidence, judge
+from quorate.storage.recovery.log_decision import RecoveryEvidence, decide_log
 from quorate.storage.recovery.log_scan import Problem, ScannedLog
 from tests.unit.storage.conftest import CLUSTER_ID, LOG_DIR, Replica, at
 
 if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch
-    from quorate.storage.recovery.log_decision import Verdict
+    from quorate.storage.recovery.log_decision import LogDecision
 
 
 def flushed_at(end: OffsetAndEpoch) -> FlushedEnd:
@@ -31,12 +31,12 @@ def log_of(first: int, end: OffsetAndEpoch, problem: Problem | None = None) -> S
     return ScannedLog([segment], Offset(first), end, epochs=epochs, problem=problem)
 
 
-SOUND = Evidence(
+SOUND = RecoveryEvidence(
     log=log_of(0, at(90, 3)),
     snapshot=None,
     damaged_snapshots=(),
     flushed=flushed_at(at(90, 3)),
-    healing=Healing(),
+    healing_state=HealingState(),
     epoch_max=Epoch(3),
 )
 TORN = Problem(0, 10, "torn", may_be_torn=True)
@@ -44,12 +44,17 @@ MISPLACED = Problem(0, 10, "misplaced", may_be_torn=False)
 NO_LOG = ScannedLog([], Offset(0), at(0, 0))
 
 
-def outcome(verdict: Verdict) -> tuple[bool, OffsetAndEpoch, OffsetAndEpoch | None, bool]:
-    return verdict.keeps_log, verdict.end, verdict.remembered_end, verdict.is_damage
+def outcome(log_decision: LogDecision) -> tuple[bool, OffsetAndEpoch, OffsetAndEpoch | None, bool]:
+    return (
+        log_decision.keeps_log,
+        log_decision.end,
+        log_decision.remembered_end,
+        log_decision.is_damage,
+    )
 
 
 @pytest.mark.parametrize(
-    "evidence",
+    "recovery_evidence",
     [
         SOUND,
         replace(SOUND, flushed=None),
@@ -61,16 +66,16 @@ def outcome(verdict: Verdict) -> tuple[bool, OffsetAndEpoch, OffsetAndEpoch | No
         replace(SOUND, log=log_of(70, at(90, 3)), snapshot=at(79, 3)),
         replace(SOUND, log=log_of(0, at(90, 3), TORN)),  # above the flushed end: a tail
         replace(SOUND, log=log_of(0, at(90, 3), TORN), flushed=None),
-        replace(SOUND, healing=Healing(at(90, 3))),  # whole again
+        replace(SOUND, healing_state=HealingState(at(90, 3))),  # whole again
     ],
 )
-def test_a_log_that_lost_nothing_is_kept(evidence: Evidence) -> None:
-    assert outcome(judge(evidence)) == (True, at(90, 3), None, False)
+def test_a_log_that_lost_nothing_is_kept(recovery_evidence: RecoveryEvidence) -> None:
+    assert outcome(decide_log(recovery_evidence)) == (True, at(90, 3), None, False)
 
 
 @pytest.mark.rule("flushed_end_file")
 @pytest.mark.parametrize(
-    ("evidence", "remembered"),
+    ("recovery_evidence", "remembered"),
     [
         (replace(SOUND, log=log_of(0, at(50, 3), TORN)), at(90, 3)),
         (replace(SOUND, log=log_of(0, at(50, 3))), at(90, 3)),
@@ -80,14 +85,19 @@ def test_a_log_that_lost_nothing_is_kept(evidence: Evidence) -> None:
     ],
 )
 def test_what_is_below_the_flushed_end_was_lost(
-    evidence: Evidence, remembered: OffsetAndEpoch
+    recovery_evidence: RecoveryEvidence, remembered: OffsetAndEpoch
 ) -> None:
-    assert outcome(judge(evidence)) == (True, evidence.log.end, remembered, True)
+    assert outcome(decide_log(recovery_evidence)) == (
+        True,
+        recovery_evidence.log.end,
+        remembered,
+        True,
+    )
 
 
 @pytest.mark.rule("snapshot_within_flush")
 @pytest.mark.parametrize(
-    ("evidence", "remembered"),
+    ("recovery_evidence", "remembered"),
     [
         (replace(SOUND, log=log_of(0, at(50, 3))), None),  # the snapshot was just installed
         (replace(SOUND, log=log_of(0, at(50, 3)), flushed=flushed_at(at(79, 3))), None),
@@ -98,16 +108,16 @@ def test_what_is_below_the_flushed_end_was_lost(
     ],
 )
 def test_a_log_that_the_newest_snapshot_supersedes_restarts_there(
-    evidence: Evidence, remembered: OffsetAndEpoch | None
+    recovery_evidence: RecoveryEvidence, remembered: OffsetAndEpoch | None
 ) -> None:
-    evidence = replace(evidence, snapshot=at(79, 3))
-    if evidence.flushed == SOUND.flushed:
-        evidence = replace(evidence, flushed=flushed_at(at(50, 3)))
-    assert outcome(judge(evidence)) == (False, at(79, 3), remembered, False)
+    recovery_evidence = replace(recovery_evidence, snapshot=at(79, 3))
+    if recovery_evidence.flushed == SOUND.flushed:
+        recovery_evidence = replace(recovery_evidence, flushed=flushed_at(at(50, 3)))
+    assert outcome(decide_log(recovery_evidence)) == (False, at(79, 3), remembered, False)
 
 
 @pytest.mark.parametrize(
-    ("evidence", "end", "remembered"),
+    ("recovery_evidence", "end", "remembered"),
     [
         (replace(SOUND, snapshot=at(79, 3), log=log_of(0, at(50, 3), TORN)), at(79, 3), at(90, 3)),
         (replace(SOUND, snapshot=at(20, 3), log=log_of(79, at(90, 3))), at(20, 3), at(90, 3)),
@@ -120,24 +130,24 @@ def test_a_log_that_the_newest_snapshot_supersedes_restarts_there(
     ],
 )
 def test_a_log_that_cannot_be_used_is_damage(
-    evidence: Evidence, end: OffsetAndEpoch, remembered: OffsetAndEpoch
+    recovery_evidence: RecoveryEvidence, end: OffsetAndEpoch, remembered: OffsetAndEpoch
 ) -> None:
-    verdict = judge(evidence)
+    verdict = decide_log(recovery_evidence)
     assert outcome(verdict) == (False, end, remembered, True)
 
 
 def test_healing_goes_on_without_being_new_damage() -> None:
-    evidence = replace(SOUND, healing=Healing(at(200, 3)))
-    assert outcome(judge(evidence)) == (True, at(90, 3), at(200, 3), False)
+    evidence = replace(SOUND, healing_state=HealingState(at(200, 3)))
+    assert outcome(decide_log(evidence)) == (True, at(90, 3), at(200, 3), False)
 
 
 def test_the_furthest_end_is_remembered() -> None:
-    evidence = replace(SOUND, log=log_of(0, at(5, 1), TORN), healing=Healing(at(7, 1)))
-    assert outcome(judge(evidence)) == (True, at(5, 1), at(90, 3), True)
+    evidence = replace(SOUND, log=log_of(0, at(5, 1), TORN), healing_state=HealingState(at(7, 1)))
+    assert outcome(decide_log(evidence)) == (True, at(5, 1), at(90, 3), True)
 
 
 def test_a_verdict_says_why() -> None:
-    verdict = judge(replace(SOUND, log=log_of(0, at(50, 3), TORN), snapshot=at(79, 3)))
+    verdict = decide_log(replace(SOUND, log=log_of(0, at(50, 3), TORN), snapshot=at(79, 3)))
     assert [why.split("/")[-1] for why in verdict.why] == [
         "the log ends at 50@3, before the newest snapshot 79@3",
         "00000000000000000000.log: byte 10: torn",
@@ -145,6 +155,6 @@ def test_a_verdict_says_why() -> None:
 
 
 def test_a_log_that_was_cut_between_two_batches_says_where_it_ends() -> None:
-    verdict = judge(replace(SOUND, log=log_of(0, at(40, 3))))
+    verdict = decide_log(replace(SOUND, log=log_of(0, at(40, 3))))
     assert verdict.is_damage
     assert verdict.why == (f"{LOG_DIR}/00000000000000000000.log: byte 0: the log ends here",)

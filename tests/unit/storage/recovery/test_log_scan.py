@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.raft.messages import EpochStart
-from quorate.records.batch import encode_batch, stamp
+from quorate.records.batch import encode_batch, restamp
 from quorate.records.control import (
     KRaftVoters,
     LeaderChange,
@@ -18,7 +18,7 @@ from quorate.records.ids import ZERO_UUID, DirectoryId, Epoch, NodeId, Offset
 from quorate.storage.errors import StorageError
 from quorate.storage.flushed_end import FlushedEnd
 from quorate.storage.log.segment import Segment
-from quorate.storage.recovery.log_scan import Witnesses, find_end_behind, scan_log
+from quorate.storage.recovery.log_scan import KnownEpochs, find_resync_end, scan_log
 from tests.unit.storage.conftest import CLUSTER_ID, LOG_DIR, THREE, Replica, at
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def epochs(*entries: tuple[int, int]) -> tuple[EpochStart, ...]:
 BATCHES = [leader(0, 1), data(1, 1), data(3, 1), leader(5, 2), leader(6, 4), data(7, 4)]
 END = at(9, 4)
 HISTORY = epochs((1, 0), (2, 5), (4, 6))
-WITNESSES = Witnesses(base_epoch=Epoch(0), quorum_epoch=Epoch(4))
+WITNESSES = KnownEpochs(base_epoch=Epoch(0), quorum_epoch=Epoch(4))
 
 
 def flushed_at(end: OffsetAndEpoch, last_crc: int | None) -> FlushedEnd:
@@ -60,8 +60,8 @@ def segments_of(*files: tuple[int, bytes]) -> list[Segment]:
     return segments
 
 
-def scan(batches: list[bytes], witnesses: Witnesses = WITNESSES, base: int = 0) -> ScannedLog:
-    return scan_log(segments_of((base, b"".join(batches))), witnesses)
+def scan(batches: list[bytes], known_epochs: KnownEpochs = WITNESSES, base: int = 0) -> ScannedLog:
+    return scan_log(segments_of((base, b"".join(batches))), known_epochs)
 
 
 def test_a_sound_log_is_scanned_to_its_end() -> None:
@@ -116,7 +116,7 @@ def test_a_wrong_epoch_ends_the_log_before_it(
     index: int, epoch: int, history: tuple[EpochStart, ...], end: OffsetAndEpoch
 ) -> None:
     batches = list(BATCHES)
-    batches[index] = stamp(batches[index], int.from_bytes(batches[index][:8], "big"), epoch)
+    batches[index] = restamp(batches[index], int.from_bytes(batches[index][:8], "big"), epoch)
     log = scan(batches, replace(WITNESSES, epochs=history))
     assert log.problem is not None
     assert (log.end, log.problem.may_be_torn) == (end, False)
@@ -147,7 +147,7 @@ def test_the_flushed_end_settles_who_is_wrong() -> None:
 
 
 def test_what_the_history_or_the_flushed_end_confirm_is_not_doubted() -> None:
-    batches = [*BATCHES[:1], stamp(BATCHES[1], 1, 0)]
+    batches = [*BATCHES[:1], restamp(BATCHES[1], 1, 0)]
     assert scan(batches).end == at(0, 0)
     assert scan(batches, replace(WITNESSES, epochs=HISTORY)).end == at(1, 1)
     crc = int.from_bytes(BATCHES[0][17:21], "big")
@@ -214,21 +214,21 @@ def spoil(batch: bytes) -> bytes:
         ([*BATCHES[:2], spoil(BATCHES[2]), *BATCHES[3:]], END),
         ([*BATCHES[:2], spoil(BATCHES[2]), BATCHES[3], spoil(BATCHES[4]), BATCHES[5]], END),
         ([*BATCHES[:2], spoil(BATCHES[2]), BATCHES[3][:-1]], None),
-        ([*BATCHES[:2], spoil(BATCHES[2]), stamp(BATCHES[3], 1 << 40, 2)], None),
-        ([*BATCHES[:2], spoil(BATCHES[2]), stamp(BATCHES[3], 5, 9)], None),
-        ([*BATCHES[:2], spoil(BATCHES[2]), stamp(BATCHES[3], 1, 2)], None),
+        ([*BATCHES[:2], spoil(BATCHES[2]), restamp(BATCHES[3], 1 << 40, 2)], None),
+        ([*BATCHES[:2], spoil(BATCHES[2]), restamp(BATCHES[3], 5, 9)], None),
+        ([*BATCHES[:2], spoil(BATCHES[2]), restamp(BATCHES[3], 1, 2)], None),
     ],
 )
 def test_whole_batches_behind_the_problem_tell_damage_from_a_tail(
     batches: list[bytes], end: OffsetAndEpoch | None
 ) -> None:
-    assert find_end_behind(scan(batches), Epoch(4)) == end
+    assert find_resync_end(scan(batches), Epoch(4)) == end
 
 
 def test_whole_batches_in_later_segments_count_as_well() -> None:
     files = [(0, BATCHES[0] + spoil(BATCHES[1])), (3, BATCHES[2]), (5, BATCHES[3])]
-    assert find_end_behind(scan_log(segments_of(*files), WITNESSES), Epoch(4)) == at(6, 2)
+    assert find_resync_end(scan_log(segments_of(*files), WITNESSES), Epoch(4)) == at(6, 2)
 
 
 def test_behind_no_problem_there_is_nothing() -> None:
-    assert find_end_behind(scan(BATCHES), Epoch(4)) is None
+    assert find_resync_end(scan(BATCHES), Epoch(4)) is None

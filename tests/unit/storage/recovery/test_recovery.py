@@ -13,7 +13,7 @@ from quorate.records.batch import iter_batches
 from quorate.records.ids import ClusterId, DirectoryId, Epoch, NodeId, Offset
 from quorate.storage.errors import StorageError
 from quorate.storage.file_system import write_atomically
-from quorate.storage.healing import Healing, read_healing
+from quorate.storage.healing import HealingState, read_healing
 from quorate.storage.meta_properties import encode_meta
 from quorate.storage.recovery.recovery import examine
 from tests.unit.storage.conftest import ALONE, DIRECTORY, LOG_DIR, THREE, Replica, at, voter
@@ -208,7 +208,7 @@ def test_a_voter_of_three_heals_for_every_byte_of_its_log() -> None:
         assert whole.startswith(spoilt.content()), where
         assert recovered.state.end.offset == boundaries(whole)[len(spoilt.content())], where
         keys = tuple(v.key for v in THREE)
-        assert read_healing(spoilt.disk, f"{DIRECTORY}/healing") == Healing(END, keys), where
+        assert read_healing(spoilt.disk, f"{DIRECTORY}/healing") == HealingState(END, keys), where
         assert spoilt.open().state == replace(recovered.state), where
 
 
@@ -468,7 +468,7 @@ def test_an_examination_judges_as_recovery_does_and_changes_nothing() -> None:
     assert replica.everything() == before
     recovered = replica.open()
     assert (examined.state, examined.meta) == (recovered.state, recovered.meta)
-    assert examined.verdict.remembered_end == END
+    assert examined.log_decision.remembered_end == END
     assert examined.voters == tuple(voter.key for voter in THREE)
     assert set(examined.findings) <= set(recovered.findings)
 

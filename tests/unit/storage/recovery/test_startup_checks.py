@@ -277,7 +277,7 @@ def test_an_older_healing_file_forgets_nothing(moment: str) -> None:
         assert "healing is missing or an old one" in refusal(damaged)
     elif moment == "during":
         assert damaged.open().state.remembered_end == END
-        damaged.store.forget_remembered_end()
+        damaged.store.end_healing()
         assert damaged.open().state.remembered_end is None
     else:
         # Whole, and an old file says that it heals: that end is reached already.
