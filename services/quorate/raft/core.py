@@ -104,37 +104,39 @@ class RaftCore:
 
         See rule `one_process_per_voter`.
         """
-        self.replica = r = Replica(config, recovered, random)
-        self.last_contact = LastContact(r)
-        self.epoch_guard = EpochGuard(r)
-        self.transitions = RoleTransitions(r, self.last_contact)
-        self.single_voter_guard = SingleVoterGuard(r, self.transitions)
-        self.leader_updates = LeaderUpdates(r, self.transitions, self.single_voter_guard)
-        self.leader_failure_detector = LeaderFailureDetector(r, self.transitions)
-        promises = PreVoteLeases(r)
+        self.replica = replica = Replica(config, recovered, random)
+        self.last_contact = LastContact(replica)
+        self.epoch_guard = EpochGuard(replica)
+        self.transitions = RoleTransitions(replica, self.last_contact)
+        self.single_voter_guard = SingleVoterGuard(replica, self.transitions)
+        self.leader_updates = LeaderUpdates(replica, self.transitions, self.single_voter_guard)
+        self.leader_failure_detector = LeaderFailureDetector(replica, self.transitions)
+        promises = PreVoteLeases(replica)
         self.vote_handler = VoteHandler(
-            r, self.transitions, self.epoch_guard, self.leader_failure_detector, promises
+            replica, self.transitions, self.epoch_guard, self.leader_failure_detector, promises
         )
         self.campaign = Campaign(
-            r, self.transitions, self.leader_updates, self.leader_failure_detector, promises
+            replica, self.transitions, self.leader_updates, self.leader_failure_detector, promises
         )
         contact = LeaderContact(
-            r, self.leader_updates, self.leader_failure_detector, self.last_contact
+            replica, self.leader_updates, self.leader_failure_detector, self.last_contact
         )
-        self.follower_replication = FollowerReplication(r, contact, incarnation)
-        self.leader_discovery = LeaderDiscovery(r, self.leader_updates, self.follower_replication)
-        self.read_index = ReadIndex(r)
+        self.follower_replication = FollowerReplication(replica, contact, incarnation)
+        self.leader_discovery = LeaderDiscovery(
+            replica, self.leader_updates, self.follower_replication
+        )
+        self.read_index = ReadIndex(replica)
         self.leader_replication = LeaderReplication(
-            r, self.transitions, self.epoch_guard, self.read_index
+            replica, self.transitions, self.epoch_guard, self.read_index
         )
         self.epoch_announcements = EpochAnnouncements(
-            r, self.leader_updates, self.epoch_guard, self.leader_replication
+            replica, self.leader_updates, self.epoch_guard, self.leader_replication
         )
         self.membership_requests = MembershipRequests(
-            r, self.leader_updates, self.leader_replication
+            replica, self.leader_updates, self.leader_replication
         )
         self.graceful_shutdown = GracefulShutdown(
-            r, self.transitions, self.leader_replication, self.last_contact
+            replica, self.transitions, self.leader_replication, self.last_contact
         )
 
     def start(self, now_ms: Millis) -> Update:
@@ -163,14 +165,14 @@ class RaftCore:
         See rule `leader_contradiction`. False while there is another quorum of its cluster: neither
         is reliable (rule `sole_voter_conflict`).
         """
-        r = self.replica
-        if r.second_quorum.is_met:
+        replica = self.replica
+        if replica.second_quorum.is_met:
             return False
-        if isinstance(r.role, Leader):
+        if isinstance(replica.role, Leader):
             return True
         return (
             self.leader_failure_detector.has_live_leader()
-            and r.leader_contradictions.unresolved(r.epoch) is None
+            and replica.leader_contradictions.unresolved(replica.epoch) is None
         )
 
     @property
@@ -227,18 +229,20 @@ class RaftCore:
                 self._handle_rare(event)
 
     def _handle_rare(self, event: Event) -> None:
-        r = self.replica
+        replica = self.replica
         match event:
             case CallerDisconnected(token=token):
                 self.leader_replication.caller_gone(token)
             case ProbeCompleted():
                 self.leader_failure_detector.on_probe_result(event)
             case ReadRequested(token=token):
-                if self.read_index.begin(token) and isinstance(r.role, Leader):
-                    self.leader_replication.fetch_responder.flush_parked_voters(r.role)
+                if self.read_index.begin(token) and isinstance(replica.role, Leader):
+                    self.leader_replication.fetch_responder.flush_parked_voters(replica.role)
             case SnapshotStored(snapshot=snapshot):
-                assert snapshot.snapshot_id.offset <= min(r.high_watermark, r.log.flushed)
-                r.log.store_snapshot(snapshot)
+                assert snapshot.snapshot_id.offset <= min(
+                    replica.high_watermark, replica.log.flushed
+                )
+                replica.log.store_snapshot(snapshot)
                 self.leader_replication.snapshot_server.on_snapshot_stored(snapshot.snapshot_id)
             case SnapshotChecked():
                 self.leader_replication.snapshot_server.on_verified(event)
@@ -252,10 +256,10 @@ class RaftCore:
             case SnapshotRefused():
                 self.follower_replication.snapshot_installer.handle_refused(event)
             case LogCleaned(log_start=log_start, snapshots=snapshots):
-                r.log.cleaned(log_start, snapshots)
+                replica.log.cleaned(log_start, snapshots)
                 self.leader_replication.snapshot_server.prune()
             case StateMachineProgress(ready=ready):
-                r.leader_eligibility.is_loaded = ready
+                replica.leader_eligibility.is_loaded = ready
             case BrokerKRaftVersions(kraft_version_max=newest):
                 self.membership_requests.kraft_version_upgrade.brokers_max_kraft_version = newest
             case ResignRequested(reason=reason, cause=cause):
@@ -266,33 +270,33 @@ class RaftCore:
                 raise AssertionError(event)
 
     def _handle_request(self, event: RequestReceived) -> None:
-        r = self.replica
+        replica = self.replica
         token, request = event.token, event.request
         refusal = self.single_voter_guard.refusal(request)
         if refusal is not None:
-            r.out.reply(token, refusal)
+            replica.out.reply(token, refusal)
             return
         self.last_contact.on_request(request)
         match request:
             case FetchRequest():
                 self.leader_replication.handle_fetch(token, request)
             case FetchSnapshotRequest():
-                r.out.reply(token, self.leader_replication.handle_fetch_snapshot(request))
+                replica.out.reply(token, self.leader_replication.handle_fetch_snapshot(request))
             case VoteRequest():
-                r.out.reply(token, self.vote_handler.handle_vote(request))
+                replica.out.reply(token, self.vote_handler.handle_vote(request))
             case BeginQuorumEpochRequest():
-                r.out.reply(token, self.epoch_announcements.handle_begin(request))
+                replica.out.reply(token, self.epoch_announcements.handle_begin(request))
             case EndQuorumEpochRequest():
-                r.out.reply(token, self.epoch_announcements.handle_end(request))
+                replica.out.reply(token, self.epoch_announcements.handle_end(request))
             case DescribeQuorumRequest():
                 adding, refusals = (
                     self.membership_requests.add_voter_handler,
                     self.vote_handler.vote_rejections,
                 )
-                answer = describe(r, adding, self.last_contact, refusals)
-                r.out.reply(token, answer)
+                answer = describe(replica, adding, self.last_contact, refusals)
+                replica.out.reply(token, answer)
             case ApiVersionsRequest():
-                r.out.reply(token, api_versions(r))
+                replica.out.reply(token, api_versions(replica))
             case (
                 AddRaftVoterRequest()
                 | RemoveRaftVoterRequest()
@@ -368,12 +372,12 @@ class RaftCore:
 
     def _handle_flushed(self, event: LogFlushed) -> None:
         """Advance the flushed end, unless the log was truncated since the flush began."""
-        r = self.replica
+        replica = self.replica
         if not self.is_current(event):
             return
-        if event.end.offset > r.log.flushed:
-            r.log.flushed = event.end.offset
-            r.leader_eligibility.on_flush_progress()
+        if event.end.offset > replica.log.flushed:
+            replica.log.flushed = event.end.offset
+            replica.leader_eligibility.on_flush_progress()
         self.follower_replication.snapshot_installer.finish_healing_if_caught_up()
         self.follower_replication.abstention_exit.check_exit()
         self.leader_replication.update_high_watermark()
@@ -385,31 +389,31 @@ class RaftCore:
     # --- time -------------------------------------------------------------------------------------
 
     def _expire(self) -> None:
-        r = self.replica
+        replica = self.replica
         self.leader_replication.expire()
-        if r.is_stopping:
+        if replica.is_stopping:
             self.graceful_shutdown.expire()
-        for call in r.request_manager.expired(r.timers.now):
+        for call in replica.request_manager.expired(replica.timers.now):
             if call.kind is RequestKind.PROBE:
                 self.leader_failure_detector.on_probe_timeout(call)
             else:
                 self._handle_response(call, RequestFailure.TIMED_OUT)
         self.campaign.expire()
-        if r.leader_suspicion is not None:
+        if replica.leader_suspicion is not None:
             self.leader_failure_detector.run_due()
         self.membership_requests.expire()
 
     def _finish(self) -> Update:
-        r = self.replica
-        if r.rival is None:
+        replica = self.replica
+        if replica.rival is None:
             self._drive()
-        elif r.is_stopping:
+        elif replica.is_stopping:
             self.graceful_shutdown.drive()
-        r.leader_eligibility.update_flush_timer()
-        r.out.publish(r.role, r.election, r.high_watermark)
-        if r.is_stopping:
+        replica.leader_eligibility.update_flush_timer()
+        replica.out.publish(replica.role, replica.election, replica.high_watermark)
+        if replica.is_stopping:
             self.graceful_shutdown.complete()
-        effects, notes = r.out.take()
+        effects, notes = replica.out.take()
         return Update(effects, min(self._deadlines(), default=None), notes)
 
     def _drive(self) -> None:
@@ -425,19 +429,19 @@ class RaftCore:
 
     def _deadlines(self) -> list[Millis]:
         """Deadlines of all modules; the earliest is the next wake-up."""
-        r = self.replica
+        replica = self.replica
         due: list[Millis] = []
         self.campaign.add_deadlines(due)
-        if r.leader_suspicion is not None:
+        if replica.leader_suspicion is not None:
             self.leader_failure_detector.add_deadlines(due)
         self.leader_replication.add_deadlines(due)
-        if r.rival is None:
+        if replica.rival is None:
             self.follower_replication.add_deadlines(due)
             self.leader_discovery.add_deadlines(due)
             self.membership_requests.add_deadlines(due)
             self.epoch_announcements.add_deadlines(due)
             self.single_voter_guard.add_deadlines(due)
-        due += r.request_manager.deadlines(r.timers.now)
-        if r.is_stopping:
+        due += replica.request_manager.deadlines(replica.timers.now)
+        if replica.is_stopping:
             self.graceful_shutdown.add_deadlines(due)
         return due

@@ -43,25 +43,24 @@ def describe(
 
     Observers come with the reason why they cannot be added, which Kafka does not report.
     """
-    r = replica
-    role, now = r.role, r.timers.now
+    role, now = replica.role, replica.timers.now
     common = DescribeQuorumResponse(
         error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        leader=r.leader_info,
+        leader=replica.leader_info,
         now_ms=now,
-        remarks=(*second_quorum_remarks(r), *status_warnings(r, vote_rejections)),
-        kraft_version=r.log.kraft_version,
-        uncommitted_voter_change=uncommitted_change(r),
-        decommissioned=r.voters.decommissioned,
-        last_leader=r.last_leader,
+        remarks=(*second_quorum_remarks(replica), *status_warnings(replica, vote_rejections)),
+        kraft_version=replica.log.kraft_version,
+        uncommitted_voter_change=uncommitted_change(replica),
+        decommissioned=replica.voters.decommissioned,
+        last_leader=replica.last_leader,
         heard=tuple(last_contact.last_heard()),
     )
     if not isinstance(role, Leader):
         return common
     voters = []
-    for voter in r.voters:
-        if voter.key == r.key or voter.key == ReplicaKey(r.node_id):
-            end = r.log.end.offset
+    for voter in replica.voters:
+        if voter.key == replica.key or voter.key == ReplicaKey(replica.node_id):
+            end = replica.log.end.offset
             voters.append(
                 ReplicaState(
                     key=voter.key,
@@ -78,25 +77,25 @@ def describe(
             _state(key, progress, progress.endpoints), add_voter_handler.check(role, key)
         )
         for key, progress in sorted(role.progress.items(), key=lambda item: item[0].node_id)
-        if key not in r.voters
+        if key not in replica.voters
     ]
-    if not r.is_voter:
+    if not replica.is_voter:
         # Its own removal is in the log: until that is committed it leads, as an observer.
         own = ReplicaState(
-            key=r.key,
-            log_end_offset=r.log.end.offset,
+            key=replica.key,
+            log_end_offset=replica.log.end.offset,
             last_fetch_ms=now,
             last_caught_up_ms=now,
-            endpoints=r.config.endpoints,
+            endpoints=replica.config.endpoints,
         )
         observers.insert(0, own)
     return replace(
         common,
         error=ErrorCode.NONE,
-        high_watermark=r.commit_state.reportable_high_watermark(role),
+        high_watermark=replica.commit_state.reportable_high_watermark(role),
         voters=tuple(voters),
         observers=tuple(observers),
-        refused=tuple(state for state, _ in refused(r)),
+        refused=tuple(state for state, _ in refused(replica)),
     )
 
 

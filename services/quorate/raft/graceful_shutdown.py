@@ -31,7 +31,7 @@ class GracefulShutdown:
         leader_replication: LeaderReplication,
         last_contact: LastContact,
     ) -> None:
-        self.r = replica
+        self.replica = replica
         self.role_transitions = role_transitions
         self.leader_replication = leader_replication
         self.last_contact = last_contact
@@ -42,55 +42,57 @@ class GracefulShutdown:
 
     def begin(self, timeout_ms: Millis) -> None:
         """Stop within that time in ms; a second request changes nothing."""
-        r = self.r
-        if r.is_stopping:
+        replica = self.replica
+        if replica.is_stopping:
             return
-        r.is_stopping = True
-        self.deadline = r.timers.after(timeout_ms)
+        replica.is_stopping = True
+        self.deadline = replica.timers.after(timeout_ms)
         # Half of the time is left for the election of a successor.
-        self.commit_deadline = r.timers.after(min(timeout_ms // 2, r.config.election_timeout_ms))
-        match r.role:
+        self.commit_deadline = replica.timers.after(
+            min(timeout_ms // 2, replica.config.election_timeout_ms)
+        )
+        match replica.role:
             case Prospective() | Candidate():
                 self.role_transitions.become_unattached(
-                    r.epoch, RoleChangeCause.SHUTDOWN, "asked to stop"
+                    replica.epoch, RoleChangeCause.SHUTDOWN, "asked to stop"
                 )
             case Leader() | Resigned():
-                self.owes_successor = not r.is_only_voter
+                self.owes_successor = not replica.is_only_voter
 
     def expire(self) -> None:
         """Transfer leadership even if not everything could be committed in time."""
-        if self.commit_deadline is not None and self.commit_deadline <= self.r.timers.now:
+        if self.commit_deadline is not None and self.commit_deadline <= self.replica.timers.now:
             self.commit_deadline = None
             self._hand_over("shutting down, with records that are not committed")
 
     def drive(self) -> None:
         """Transfer leadership as soon as nothing is left to commit."""
-        r = self.r
-        if self.deadline is not None and r.high_watermark >= r.log.end.offset:
+        replica = self.replica
+        if self.deadline is not None and replica.high_watermark >= replica.log.end.offset:
             self._hand_over("shutting down")
 
     def complete(self) -> None:
         """Complete the shutdown, after all other effects of this step."""
-        r = self.r
+        replica = self.replica
         if self.deadline is None:
             return
-        if self._is_over() or self.deadline <= r.timers.now:
+        if self._is_over() or self.deadline <= replica.timers.now:
             self.deadline = None
-            r.out.emit(ShutdownComplete(in_time=self._is_over()))
+            replica.out.emit(ShutdownComplete(in_time=self._is_over()))
 
     def _hand_over(self, why: str) -> None:
-        if isinstance(self.r.role, Leader) and not self.r.is_only_voter:
+        if isinstance(self.replica.role, Leader) and not self.replica.is_only_voter:
             self.leader_replication.resign(RoleChangeCause.SHUTDOWN, why)
 
     def _is_over(self) -> bool:
-        r = self.r
-        match r.role:
+        replica = self.replica
+        match replica.role:
             case Leader():
-                return r.is_only_voter and r.high_watermark >= r.log.end.offset
+                return replica.is_only_voter and replica.high_watermark >= replica.log.end.offset
             case Follower(leader_resigned=False):
                 return True
         # Without another replica to transfer to, waiting does not help.
-        is_owed = self.owes_successor and r.is_voter and not r.is_only_voter
+        is_owed = self.owes_successor and replica.is_voter and not replica.is_only_voter
         return not is_owed or self.last_contact.is_isolated()
 
     def add_deadlines(self, due: list[Millis]) -> None:

@@ -20,29 +20,31 @@ if TYPE_CHECKING:
 
 def initialize(replica: Replica, role_transitions: RoleTransitions) -> None:
     """Assume the role of the recovered election state."""
-    r = replica
     role_transitions.last_contact.needs_leader()
-    stored = r.election
-    if stored.epoch < r.log.end.epoch:
+    stored = replica.election
+    if stored.epoch < replica.log.end.epoch:
         # A stale file: the log has a later epoch, in which this replica never voted.
-        r.save_election(ElectionState(r.log.end.epoch))
-        stored = r.election
-    unattached = Unattached(r.timers.after(r.timers.draw_election_timeout()))
-    if r.is_only_voter and r.may_campaign:
+        replica.save_election(ElectionState(replica.log.end.epoch))
+        stored = replica.election
+    unattached = Unattached(replica.timers.after(replica.timers.draw_election_timeout()))
+    if replica.is_only_voter and replica.may_campaign:
         role_transitions.become_prospective(RoleChangeCause.STARTUP, "the only voter")
-    elif stored.leader_id == r.node_id:
+    elif stored.leader_id == replica.node_id:
         role_transitions.resume_resigned()
-    elif _voted_for_itself(r) and stored.leader_id is None and r.may_campaign:
+    elif _voted_for_itself(replica) and stored.leader_id is None and replica.may_campaign:
         role_transitions.resume_candidate()
-    elif r.rival is None and stored.leader_id is not None and r.leader_peer() is not None:
+    elif (
+        replica.rival is None and stored.leader_id is not None and replica.leader_peer() is not None
+    ):
         why = "the leader before the restart"
         role_transitions.become_follower(
             stored.epoch, stored.leader_id, (), RoleChangeCause.STARTUP, why
         )
     else:
-        r.set_role(unattached)
-        r.out.note(
-            TraceEventKind.STARTED, f"starts unattached in epoch {r.epoch}, log end {r.log.end}"
+        replica.set_role(unattached)
+        replica.out.note(
+            TraceEventKind.STARTED,
+            f"starts unattached in epoch {replica.epoch}, log end {replica.log.end}",
         )
 
 

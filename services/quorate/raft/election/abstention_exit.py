@@ -49,7 +49,7 @@ class AbstentionExit:
     """Ends the abstention of one replica."""
 
     def __init__(self, replica: Replica) -> None:
-        self.r = replica
+        self.replica = replica
 
     def on_response(
         self, in_flight_request: InFlightRequest, response: PeerResponse | RequestFailure
@@ -58,36 +58,41 @@ class AbstentionExit:
 
         A voter whose epoch was rejected does not count.
         """
-        r = self.r
+        replica = self.replica
         if not isinstance(response, FetchResponse) or response.error in TOP_LEVEL_ERRORS:
             return
-        if response.leader.epoch > r.epoch:
+        if response.leader.epoch > replica.epoch:
             return
-        if in_flight_request.to not in voters_not_heard(r):
+        if in_flight_request.to not in voters_not_heard(replica):
             return
-        r.abstention.heard.add(in_flight_request.to)
-        if not voters_not_heard(r):
+        replica.abstention.heard.add(in_flight_request.to)
+        if not voters_not_heard(replica):
             # The high watermark of a fetch without a replica id may not cover records that
             # depend on this voter.
-            r.request_manager.abandon(RequestKind.FETCH)
+            replica.request_manager.abandon(RequestKind.FETCH)
 
     def on_high_watermark(self, high_watermark: Offset) -> None:
         """Record the high watermark of the leader's response to a fetch of this voter."""
-        r = self.r
-        if not r.abstains or high_watermark == UNKNOWN_OFFSET or voters_not_heard(r):
+        replica = self.replica
+        if not replica.abstains or high_watermark == UNKNOWN_OFFSET or voters_not_heard(replica):
             return
-        goal = r.abstention.goal
-        if goal is None or goal[0] != r.epoch:
-            r.abstention.goal = (r.epoch, high_watermark)
+        goal = replica.abstention.goal
+        if goal is None or goal[0] != replica.epoch:
+            replica.abstention.goal = (replica.epoch, high_watermark)
         self.check_exit()
 
     def check_exit(self) -> None:
         """Vote again if the log on this disk reaches the goal; called when it may have grown."""
-        r = self.r
-        goal = r.abstention.goal
-        if not r.abstains or goal is None or goal[0] != r.epoch or r.log.flushed < goal[1]:
+        replica = self.replica
+        goal = replica.abstention.goal
+        if (
+            not replica.abstains
+            or goal is None
+            or goal[0] != replica.epoch
+            or replica.log.flushed < goal[1]
+        ):
             return
-        r.abstention.is_on = False
+        replica.abstention.is_on = False
         text = f"votes again: its log has all that was committed up to {goal[1]} in epoch {goal[0]}"
-        r.out.note(TraceEventKind.VOTES_AGAIN, text, offset=goal[1])
-        r.out.emit(EndAbstention())
+        replica.out.note(TraceEventKind.VOTES_AGAIN, text, offset=goal[1])
+        replica.out.emit(EndAbstention())

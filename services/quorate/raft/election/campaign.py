@@ -45,7 +45,7 @@ class Campaign:
         leader_failure_detector: LeaderFailureDetector,
         pre_vote_leases: PreVoteLeases,
     ) -> None:
-        self.r = replica
+        self.replica = replica
         self.role_transitions = role_transitions
         self.leader_updates = leader_updates
         self.leader_failure_detector = leader_failure_detector
@@ -60,41 +60,44 @@ class Campaign:
         now, and a granted pre-vote is a lease that expires. No voter is asked before the complete
         log is flushed: after a crash it could be shorter than when the votes were granted.
         """
-        r = self.r
-        role = r.role
-        if not isinstance(role, _NOMINEES) or r.log.flushed < r.log.end.offset:
+        replica = self.replica
+        role = replica.role
+        if not isinstance(role, _NOMINEES) or replica.log.flushed < replica.log.end.offset:
             return
         if isinstance(role, Prospective):
             if self.pre_vote_leases.quiet_until is not None:
                 return
             self._expire_leases(role)
-        now, asked_by = r.timers.now, r.timers.after(-self.pre_vote_leases.share_ms(REPEAT_SHARE))
-        for voter in r.voters:
+        now, asked_by = (
+            replica.timers.now,
+            replica.timers.after(-self.pre_vote_leases.share_ms(REPEAT_SHARE)),
+        )
+        for voter in replica.voters:
             node_id = voter.key.node_id
             is_final = (
                 isinstance(role, Candidate) and role.vote_tally.votes.get(node_id) is not None
             )
-            if is_final or node_id == r.node_id:
+            if is_final or node_id == replica.node_id:
                 continue
-            peer = r.peer(voter)
-            if peer is None or not r.request_manager.may_resend(
+            peer = replica.peer(voter)
+            if peer is None or not replica.request_manager.may_resend(
                 RequestKind.VOTE, node_id, now, asked_by
             ):
                 continue
             request = VoteRequest(
-                cluster_id=r.config.cluster_id,
+                cluster_id=replica.config.cluster_id,
                 voter=voter.key,
-                replica=r.key,
-                replica_epoch=r.epoch,
-                last=r.log.end,
+                replica=replica.key,
+                replica_epoch=replica.epoch,
+                last=replica.log.end,
                 pre_vote=isinstance(role, Prospective),
-                replica_endpoints=r.config.endpoints,
+                replica_endpoints=replica.config.endpoints,
             )
-            r.send(RequestKind.VOTE, peer, request)
+            replica.send(RequestKind.VOTE, peer, request)
 
     def _expire_leases(self, role: Prospective) -> None:
         """Drop pre-votes that were not renewed in time: another nominee may have them by now."""
-        now = self.r.timers.now
+        now = self.replica.timers.now
         for node_id, until in list(role.lease_expiry.items()):
             if until <= now:
                 del role.lease_expiry[node_id]
@@ -106,60 +109,62 @@ class Campaign:
         self, in_flight_request: InFlightRequest, response: VoteResponse | RequestFailure
     ) -> None:
         """Count a vote, or learn of a higher epoch."""
-        r = self.r
-        if in_flight_request.epoch != r.epoch or not isinstance(r.role, Prospective | Candidate):
+        replica = self.replica
+        if in_flight_request.epoch != replica.epoch or not isinstance(
+            replica.role, Prospective | Candidate
+        ):
             return
         if isinstance(response, RequestFailure):
-            r.back_off(RequestKind.VOTE, in_flight_request.to)
+            replica.back_off(RequestKind.VOTE, in_flight_request.to)
             return
-        r.request_manager.succeeded(RequestKind.VOTE, in_flight_request.to)
-        role = r.role
+        replica.request_manager.succeeded(RequestKind.VOTE, in_flight_request.to)
+        role = replica.role
         # A voter may still name the leader that this nominee has lost. That is not news, and its
         # vote counts all the same.
-        if response.leader.epoch > r.epoch or r.election.leader_id is None:
+        if response.leader.epoch > replica.epoch or replica.election.leader_id is None:
             self.leader_updates.apply(response.leader, f"answer of {in_flight_request.to}")
-        if r.role is not role or in_flight_request.epoch != r.epoch:
+        if replica.role is not role or in_flight_request.epoch != replica.epoch:
             return
         if response.error is not ErrorCode.NONE:
             text = f"{in_flight_request.to} answers Vote with {response.error.name}"
-            r.out.note(
+            replica.out.note(
                 TraceEventKind.REFUSED_BY_PEER,
                 text,
                 peer=in_flight_request.to,
                 error=response.error.name,
             )
             if response.error in WRONG_NODE_ERRORS and self._is_elsewhere(in_flight_request):
-                r.back_off(RequestKind.VOTE, in_flight_request.to)
+                replica.back_off(RequestKind.VOTE, in_flight_request.to)
             else:
-                later = r.timers.after(r.config.request_timeout_ms)
-                r.request_manager.back_off(RequestKind.VOTE, in_flight_request.to, later)
+                later = replica.timers.after(replica.config.request_timeout_ms)
+                replica.request_manager.back_off(RequestKind.VOTE, in_flight_request.to, later)
             return
         if in_flight_request.to in role.vote_tally.votes:
             role.vote_tally.votes[in_flight_request.to] = response.vote_granted
         if isinstance(role, Prospective):
             role.lease_expiry.pop(in_flight_request.to, None)
             if response.vote_granted:
-                role.lease_expiry[in_flight_request.to] = r.timers.after(
+                role.lease_expiry[in_flight_request.to] = replica.timers.after(
                     self.pre_vote_leases.share_ms(LEASE_SHARE)
                 )
             # Measured from the request: otherwise a pre-vote would expire before it is renewed if
             # the round trip takes as long as the delay.
             again = Millis(in_flight_request.sent_ms + self.pre_vote_leases.share_ms(RENEWAL_SHARE))
-            r.request_manager.back_off(RequestKind.VOTE, in_flight_request.to, again)
+            replica.request_manager.back_off(RequestKind.VOTE, in_flight_request.to, again)
             self._expire_leases(role)
         self._count(role)
 
     def _is_elsewhere(self, in_flight_request: InFlightRequest) -> bool:
         """True if the voter has another address than the one that was called."""
-        voter = self.r.voters.by_id(in_flight_request.to)
-        peer = None if voter is None else self.r.peer(voter)
+        voter = self.replica.voters.by_id(in_flight_request.to)
+        peer = None if voter is None else self.replica.peer(voter)
         return peer is not None and peer != in_flight_request.at
 
     def _count(self, role: Prospective | Candidate) -> None:
-        r = self.r
+        replica = self.replica
         match role:
             case Prospective(vote_tally=tally) if tally.is_won:
-                why = f"{tally.granted} of {len(r.voters)} pre-votes"
+                why = f"{tally.granted} of {len(replica.voters)} pre-votes"
                 self.role_transitions.become_candidate(RoleChangeCause.PRE_VOTES_GRANTED, why)
             case Prospective(vote_tally=tally) if tally.is_lost and not self._has_contenders(role):
                 self._on_pre_vote_lost(role, RoleChangeCause.PRE_VOTE_REJECTED, "pre-vote lost")
@@ -168,7 +173,7 @@ class Campaign:
             case Candidate(vote_tally=tally, has_lost=False) if tally.is_lost:
                 role.has_lost = True
                 text = "election lost: waits for the rest of its timeout"
-                r.out.note(TraceEventKind.ELECTION_LOST, text)
+                replica.out.note(TraceEventKind.ELECTION_LOST, text)
                 self.leader_failure_detector.schedule_probe()
 
     def _has_contenders(self, role: Prospective) -> bool:
@@ -177,8 +182,9 @@ class Campaign:
         Returning to the leader would only make all of them start over simultaneously.
         """
         since = role.contender_seen_ms
-        return since is not None and self.r.timers.now < since + self.pre_vote_leases.share_ms(
-            LEASE_MAX_SHARE
+        return (
+            since is not None
+            and self.replica.timers.now < since + self.pre_vote_leases.share_ms(LEASE_MAX_SHARE)
         )
 
     def _on_pre_vote_lost(self, role: Prospective, cause: RoleChangeCause, why: str) -> None:
@@ -188,38 +194,42 @@ class Campaign:
         later, or were nominees themselves. The delay grows with each round that fails without a
         response of the leader.
         """
-        r = self.r
-        r.failed_rounds += 1
+        replica = self.replica
+        replica.failed_rounds += 1
         retry = self._draw_retry()
-        leader_id = r.election.leader_id
+        leader_id = replica.election.leader_id
         if self.leader_failure_detector.defer_campaign() and role.resume_deadline is not None:
             retry = role.resume_deadline
-        if leader_id is not None and leader_id != r.node_id and r.leader_peer() is not None:
+        if (
+            leader_id is not None
+            and leader_id != replica.node_id
+            and replica.leader_peer() is not None
+        ):
             self.role_transitions.become_follower(
-                r.epoch, leader_id, (), cause, why, resume_deadline=retry
+                replica.epoch, leader_id, (), cause, why, resume_deadline=retry
             )
         else:
-            self.role_transitions.become_unattached(r.epoch, cause, why, deadline=retry)
+            self.role_transitions.become_unattached(replica.epoch, cause, why, deadline=retry)
 
     def _draw_retry(self) -> Millis:
-        r, timers = self.r, self.r.timers
-        share = r.config.election_timeout_ms // RETRY_SHARE
-        delay = (share + timers.draw(share)) << min(r.failed_rounds - 1, RETRY_DOUBLINGS_MAX)
+        replica, timers = self.replica, self.replica.timers
+        share = replica.config.election_timeout_ms // RETRY_SHARE
+        delay = (share + timers.draw(share)) << min(replica.failed_rounds - 1, RETRY_DOUBLINGS_MAX)
         return timers.after(min(delay, timers.draw_election_timeout()))
 
     # --- timers -----------------------------------------------------------------------------------
 
     def expire(self) -> None:
         """Start, end or repeat an election that is due."""
-        r, timers = self.r, self.r.timers
-        match r.role:
+        replica, timers = self.replica, self.replica.timers
+        match replica.role:
             case Leader():
                 pass
             case Follower(fetch_deadline=deadline) as role:
                 if deadline <= timers.now:
                     self._on_fetch_timeout(role)
             case Unattached(election_deadline=deadline) as role if deadline <= timers.now:
-                if not r.may_campaign or r.should_defer_campaign():
+                if not replica.may_campaign or replica.should_defer_campaign():
                     role.election_deadline = timers.after(timers.draw_election_timeout())
                 else:
                     self.role_transitions.become_prospective(
@@ -234,28 +244,28 @@ class Campaign:
                     RoleChangeCause.ELECTION_TIMEOUT, "election timed out"
                 )
             case Resigned(election_deadline=deadline) as role if deadline <= timers.now:
-                if r.rival is not None:
+                if replica.rival is not None:
                     role.election_deadline = timers.after(timers.draw_election_timeout())
                     return
-                epoch = Epoch(r.epoch + 1)
+                epoch = Epoch(replica.epoch + 1)
                 self.role_transitions.become_unattached(
                     epoch, RoleChangeCause.NO_SUCCESSOR, "no successor was heard of"
                 )
 
     def _on_fetch_timeout(self, role: Follower) -> None:
-        r, becoming = self.r, self.role_transitions
+        replica, becoming = self.replica, self.role_transitions
         leader = role.leader_id
-        if r.failed_rounds:
+        if replica.failed_rounds:
             why = f"still no fetch from leader {leader}"
         else:
-            why = f"no fetch from leader {leader} for {r.config.fetch_timeout_ms} ms"
-        if not r.may_campaign:
-            becoming.become_unattached(r.epoch, RoleChangeCause.FETCH_TIMEOUT, why)
-        elif r.should_defer_campaign():
+            why = f"no fetch from leader {leader} for {replica.config.fetch_timeout_ms} ms"
+        if not replica.may_campaign:
+            becoming.become_unattached(replica.epoch, RoleChangeCause.FETCH_TIMEOUT, why)
+        elif replica.should_defer_campaign():
             # It defers its campaign, so it must not claim to be in contact with the leader.
             becoming.yield_election(role)
         elif role.leader_resigned:
-            is_voter = r.voters.by_id(leader) is not None
+            is_voter = replica.voters.by_id(leader) is not None
             cause = RoleChangeCause.END_QUORUM_EPOCH if is_voter else RoleChangeCause.LEADER_REMOVED
             becoming.become_prospective(cause, f"leader {leader} resigned")
         else:
@@ -263,7 +273,7 @@ class Campaign:
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the deadline of the election timer, and those of repeated vote requests."""
-        role = self.r.role
+        role = self.replica.role
         match role:
             case Leader():
                 pass
@@ -277,6 +287,6 @@ class Campaign:
                 due.append(silent_until)
         if isinstance(role, _NOMINEES):
             repeat_ms = self.pre_vote_leases.share_ms(REPEAT_SHARE)
-            due += self.r.request_manager.resend_deadlines(
-                RequestKind.VOTE, repeat_ms, self.r.timers.now
+            due += self.replica.request_manager.resend_deadlines(
+                RequestKind.VOTE, repeat_ms, self.replica.timers.now
             )

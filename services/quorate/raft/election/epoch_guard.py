@@ -51,7 +51,7 @@ class EpochGuard:
     """Filter for messages of other replicas; limits the epoch increase that they may cause."""
 
     def __init__(self, replica: Replica) -> None:
-        self.r = replica
+        self.replica = replica
         self._jump_left = EPOCH_JUMP_MAX
         self._counted_ms = Millis(0)
 
@@ -60,22 +60,22 @@ class EpochGuard:
 
         `asked` is the kind of request that it answers; None if it was unsolicited.
         """
-        if epoch <= self.r.epoch:
+        if epoch <= self.replica.epoch:
             return True
         if asked in ASKED_KINDS and epoch <= ASKED_MAX:
             return True
         self._regain()
-        jump = epoch - self.r.epoch
+        jump = epoch - self.replica.epoch
         if epoch > EPOCH_ACCEPTED_MAX or jump > self._jump_left:
             return False
         self._jump_left -= jump
         return True
 
     def _regain(self) -> None:
-        gained = (self.r.timers.now - self._counted_ms) * EPOCH_JUMP_REFILL_PER_SECOND // 1000
+        gained = (self.replica.timers.now - self._counted_ms) * EPOCH_JUMP_REFILL_PER_SECOND // 1000
         if gained > 0:
             self._jump_left = min(EPOCH_JUMP_MAX, self._jump_left + gained)
-            self._counted_ms = self.r.timers.now
+            self._counted_ms = self.replica.timers.now
 
     def filter_response(
         self, in_flight_request: InFlightRequest, response: PeerResponse | RequestFailure
@@ -84,7 +84,7 @@ class EpochGuard:
 
         With a top-level error it has no leader.
         """
-        r = self.r
+        replica = self.replica
         if isinstance(response, RequestFailure | ApiVersionsResponse):
             return response
         if self.is_top_level_error(response.error):
@@ -95,14 +95,14 @@ class EpochGuard:
                 f"{in_flight_request.to} answers {in_flight_request.kind.value} with epoch "
                 f"{epoch}: not believed"
             )
-            r.out.note(
+            replica.out.note(
                 TraceEventKind.NOT_BELIEVED, text, peer=in_flight_request.to, claimed_epoch=epoch
             )
             return RequestFailure.IGNORED
         is_asked_for = in_flight_request.kind is RequestKind.LOOK_AROUND or isinstance(
             response, MembershipResponse
         )
-        if epoch < r.epoch and not is_asked_for:
+        if epoch < replica.epoch and not is_asked_for:
             return RequestFailure.IGNORED
         return response
 
@@ -112,4 +112,4 @@ class EpochGuard:
 
     def leader_info_for(self, error: ErrorCode) -> LeaderInfo:
         """The leader that a response of this replica names: none with a top-level error."""
-        return NOTHING_KNOWN if error in TOP_LEVEL_ERRORS else self.r.leader_info
+        return NOTHING_KNOWN if error in TOP_LEVEL_ERRORS else self.replica.leader_info

@@ -18,16 +18,15 @@ def append_epoch_start(replica: Replica, granted: tuple[NodeId, ...]) -> None:
     The voters are also appended if this voter's own entry is out of date: no other replica could
     report that.
     """
-    r = replica
-    ids = tuple(voter.key.node_id for voter in r.voters)
-    records: list[ControlRecord] = [LeaderChange(r.node_id, ids, granted)]
-    drifted = drifted_entry(r)
-    voters = r.voters.with_voter(drifted) if drifted is not None else r.voters
-    if r.log.kraft_version > 0 and r.log.voters_offset < 0:
-        records += [KRaftVersion(r.log.kraft_version), KRaftVoters(voters)]
-    elif r.log.kraft_version > 0 and drifted is not None:
+    ids = tuple(voter.key.node_id for voter in replica.voters)
+    records: list[ControlRecord] = [LeaderChange(replica.node_id, ids, granted)]
+    drifted = drifted_entry(replica)
+    voters = replica.voters.with_voter(drifted) if drifted is not None else replica.voters
+    if replica.log.kraft_version > 0 and replica.log.voters_offset < 0:
+        records += [KRaftVersion(replica.log.kraft_version), KRaftVoters(voters)]
+    elif replica.log.kraft_version > 0 and drifted is not None:
         records.append(KRaftVoters(voters))
-    r.append_control(*records)
+    replica.append_control(*records)
 
 
 def drifted_entry(replica: Replica) -> Voter | None:

@@ -26,55 +26,55 @@ class LeaderFailureDetector:
     """State of a leader whose Fetch stream broke, for one replica."""
 
     def __init__(self, replica: Replica, role_transitions: RoleTransitions) -> None:
-        self.r = replica
+        self.replica = replica
         self.role_transitions = role_transitions
 
     def has_live_leader(self) -> bool:
         """True if this follower has a live leader, as far as it knows."""
-        role = self.r.role
+        role = self.replica.role
         if not isinstance(role, Follower) or not role.has_fetched or role.leader_resigned:
             return False
-        suspicion = self.r.leader_suspicion
+        suspicion = self.replica.leader_suspicion
         return suspicion is None or not suspicion.is_connection_refused
 
     def on_fetch_stream_broken(self, in_flight_request: InFlightRequest) -> None:
         """Probe the leader by a plain connect after its Fetch stream broke."""
-        r = self.r
-        role = r.role
+        replica = self.replica
+        role = replica.role
         if (
             not isinstance(role, Follower)
             or role.leader_resigned
             or in_flight_request.to != role.leader_id
         ):
             return
-        if r.leader_suspicion is None:
-            r.leader_suspicion = LeaderSuspicion(role.leader_id)
-        self._probe(r.leader_suspicion)
+        if replica.leader_suspicion is None:
+            replica.leader_suspicion = LeaderSuspicion(role.leader_id)
+        self._probe(replica.leader_suspicion)
 
     def _probe(self, leader_suspicion: LeaderSuspicion) -> None:
-        r = self.r
+        replica = self.replica
         leader_suspicion.probe_at_ms = None
         peer = self._suspect(leader_suspicion)
-        if peer is None or r.request_manager.in_flight(RequestKind.PROBE):
+        if peer is None or replica.request_manager.in_flight(RequestKind.PROBE):
             return
-        deadline = r.timers.after(r.config.request_timeout_ms)
-        call = r.request_manager.register(
-            RequestKind.PROBE, leader_suspicion.leader_id, r.epoch, deadline
+        deadline = replica.timers.after(replica.config.request_timeout_ms)
+        call = replica.request_manager.register(
+            RequestKind.PROBE, leader_suspicion.leader_id, replica.epoch, deadline
         )
         leader_suspicion.probe = call.call
-        r.out.emit(ProbeLeader(call.call, peer))
+        replica.out.emit(ProbeLeader(call.call, peer))
 
     def _suspect(self, leader_suspicion: LeaderSuspicion) -> Peer | None:
-        voter = self.r.voters.by_id(leader_suspicion.leader_id)
-        if self.r.election.leader_id == leader_suspicion.leader_id:
-            return self.r.leader_peer()
-        return self.r.peer(voter) if voter else None
+        voter = self.replica.voters.by_id(leader_suspicion.leader_id)
+        if self.replica.election.leader_id == leader_suspicion.leader_id:
+            return self.replica.leader_peer()
+        return self.replica.peer(voter) if voter else None
 
     def on_probe_result(self, event: ProbeCompleted) -> None:
         """Handle a probe. Refused means that the process has exited: skip the fetch timeout."""
-        r = self.r
-        call = r.request_manager.complete(event.call)
-        suspicion = r.leader_suspicion
+        replica = self.replica
+        call = replica.request_manager.complete(event.call)
+        suspicion = replica.leader_suspicion
         if call is None or suspicion is None or suspicion.probe != event.call:
             return
         suspicion.probe = None
@@ -83,17 +83,19 @@ class LeaderFailureDetector:
             return
         again = suspicion.is_connection_refused
         suspicion.is_connection_refused = True
-        if not r.may_campaign or suspicion.campaign_at_ms is not None:
+        if not replica.may_campaign or suspicion.campaign_at_ms is not None:
             return
-        if isinstance(r.role, Prospective) or (
-            isinstance(r.role, Candidate) and not r.role.has_lost
+        if isinstance(replica.role, Prospective) or (
+            isinstance(replica.role, Candidate) and not replica.role.has_lost
         ):
             return
         suspicion.campaign_at_ms = (
-            r.timers.now if again else r.timers.after(r.timers.draw(SUSPICION_DELAY_MS))
+            replica.timers.now
+            if again
+            else replica.timers.after(replica.timers.draw(SUSPICION_DELAY_MS))
         )
         text = f"leader {suspicion.leader_id} refuses connections"
-        r.out.note(TraceEventKind.LEADER_UNREACHABLE, text, leader_id=suspicion.leader_id)
+        replica.out.note(TraceEventKind.LEADER_UNREACHABLE, text, leader_id=suspicion.leader_id)
         self.run_due()
 
     def on_losing_contender(self) -> None:
@@ -103,32 +105,32 @@ class LeaderFailureDetector:
         to be refused, which may never happen if its address has disappeared. Until then other
         voters lose the leader, and all would wait for each other until the fetch timeout.
         """
-        r = self.r
-        suspicion = r.leader_suspicion
+        replica = self.replica
+        suspicion = replica.leader_suspicion
         if (
             suspicion is None
             or not suspicion.is_connection_refused
             or suspicion.campaign_at_ms is not None
         ):
             return
-        if r.may_campaign and isinstance(r.role, Follower):
-            suspicion.campaign_at_ms = r.timers.after(r.timers.draw(SUSPICION_DELAY_MS))
+        if replica.may_campaign and isinstance(replica.role, Follower):
+            suspicion.campaign_at_ms = replica.timers.after(replica.timers.draw(SUSPICION_DELAY_MS))
 
     def on_probe_timeout(self, in_flight_request: InFlightRequest) -> None:
         """A probe had no result in time: the next one may be sent."""
-        suspicion = self.r.leader_suspicion
+        suspicion = self.replica.leader_suspicion
         if suspicion is not None and suspicion.probe == in_flight_request.call:
             suspicion.probe = None
 
     def schedule_probe(self) -> None:
         """Probe soon if the leader is back, after a failed election."""
-        timers, suspicion = self.r.timers, self.r.leader_suspicion
+        timers, suspicion = self.replica.timers, self.replica.leader_suspicion
         if suspicion is not None:
             suspicion.probe_at_ms = timers.after(timers.draw(SUSPICION_RETRY_MS))
 
     def defer_campaign(self) -> bool:
         """Probe before the next pre-vote round, after one failed. Returns True if one was due."""
-        suspicion = self.r.leader_suspicion
+        suspicion = self.replica.leader_suspicion
         if suspicion is None:
             return False
         suspicion.campaign_at_ms = None
@@ -137,22 +139,22 @@ class LeaderFailureDetector:
 
     def run_due(self) -> None:
         """Probe again if the leader is back, or start the election that is due."""
-        r = self.r
-        suspicion = r.leader_suspicion
+        replica = self.replica
+        suspicion = replica.leader_suspicion
         if suspicion is None:
             return
-        if suspicion.probe_at_ms is not None and suspicion.probe_at_ms <= r.timers.now:
+        if suspicion.probe_at_ms is not None and suspicion.probe_at_ms <= replica.timers.now:
             self._probe(suspicion)
-        if suspicion.campaign_at_ms is None or suspicion.campaign_at_ms > r.timers.now:
+        if suspicion.campaign_at_ms is None or suspicion.campaign_at_ms > replica.timers.now:
             return
-        if not r.may_campaign:
+        if not replica.may_campaign:
             suspicion.campaign_at_ms = None
             return
-        if r.should_defer_campaign():
-            suspicion.campaign_at_ms = r.timers.after(r.timers.draw_election_timeout())
+        if replica.should_defer_campaign():
+            suspicion.campaign_at_ms = replica.timers.after(replica.timers.draw_election_timeout())
             return
         suspicion.campaign_at_ms = None
-        match r.role:
+        match replica.role:
             case Follower(fetch_deadline=deadline, leader_resigned=False):
                 self.role_transitions.become_prospective(
                     RoleChangeCause.LEADER_PROCESS_GONE,
@@ -166,7 +168,7 @@ class LeaderFailureDetector:
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the deadlines of the next probe and of the pre-vote round."""
-        suspicion = self.r.leader_suspicion
+        suspicion = self.replica.leader_suspicion
         if suspicion is None:
             return
         if suspicion.campaign_at_ms is not None:

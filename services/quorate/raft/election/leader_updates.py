@@ -25,29 +25,29 @@ class LeaderUpdates:
         role_transitions: RoleTransitions,
         single_voter_guard: SingleVoterGuard,
     ) -> None:
-        self.r = replica
+        self.replica = replica
         self.role_transitions = role_transitions
         self.single_voter_guard = single_voter_guard
 
     def apply(self, info: LeaderInfo, why: str) -> None:
         """Apply an epoch, and possibly its leader, from a peer (Kafka: maybeTransition)."""
-        r, becoming = self.r, self.role_transitions
+        replica, becoming = self.replica, self.role_transitions
         if (
-            info.epoch < r.epoch
-            or info.leader_id == r.node_id
+            info.epoch < replica.epoch
+            or info.leader_id == replica.node_id
             or self.single_voter_guard.doubts(info)
         ):
             return
         endpoints, leader_id = info.endpoints, info.leader_id
-        known = r.election.leader_id
-        if info.epoch == r.epoch and known is not None and leader_id not in (None, known):
-            text = r.leader_contradictions.record_second_leader(leader_id, known, info.epoch)
-            r.out.note(TraceEventKind.CONTRADICTED, text, leader_id=leader_id)
+        known = replica.election.leader_id
+        if info.epoch == replica.epoch and known is not None and leader_id not in (None, known):
+            text = replica.leader_contradictions.record_second_leader(leader_id, known, info.epoch)
+            replica.out.note(TraceEventKind.CONTRADICTED, text, leader_id=leader_id)
             return
         has_address = bool(endpoints) or (
-            leader_id is not None and r.voters.by_id(leader_id) is not None
+            leader_id is not None and replica.voters.by_id(leader_id) is not None
         )
-        if info.epoch > r.epoch:
+        if info.epoch > replica.epoch:
             if leader_id is not None and has_address:
                 becoming.become_follower(
                     info.epoch, leader_id, endpoints, RoleChangeCause.LEADER_LEARNED, why
@@ -60,19 +60,19 @@ class LeaderUpdates:
             becoming.become_follower(
                 info.epoch, leader_id, endpoints, RoleChangeCause.LEADER_LEARNED, why
             )
-        elif endpoints and isinstance(r.role, Follower):
-            r.leader_endpoints = endpoints
+        elif endpoints and isinstance(replica.role, Follower):
+            replica.leader_endpoints = endpoints
 
     def update_leader_endpoints(self, endpoints: tuple[Endpoint, ...]) -> None:
         """Apply new endpoints that a peer reports for the leader of this epoch."""
-        r = self.r
-        before = r.leader_peer()
-        r.leader_endpoints = endpoints
-        after = r.leader_peer()
+        replica = self.replica
+        before = replica.leader_peer()
+        replica.leader_endpoints = endpoints
+        after = replica.leader_peer()
         if after != before and after is not None:
             text = f"leader {after.node_id} is at {after.host}:{after.port}"
-            r.out.note(TraceEventKind.LEADER_MOVED, text, leader_id=after.node_id)
-            r.request_manager.end_backoff(RequestKind.FETCH, after.node_id)
+            replica.out.note(TraceEventKind.LEADER_MOVED, text, leader_id=after.node_id)
+            replica.request_manager.end_backoff(RequestKind.FETCH, after.node_id)
 
     def _may_follow_now(self) -> bool:
-        return isinstance(self.r.role, Unattached | Prospective | Candidate)
+        return isinstance(self.replica.role, Unattached | Prospective | Candidate)

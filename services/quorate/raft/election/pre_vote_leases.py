@@ -44,12 +44,12 @@ class PreVoteLeases:
     """Pre-vote leases granted by this replica; while one is valid it must not campaign first."""
 
     def __init__(self, replica: Replica) -> None:
-        self.r = replica
+        self.replica = replica
         self.newest: PreVoteLease | None = None
 
     def share_ms(self, share: int) -> int:
         """The election timeout divided by `share`, at least one millisecond."""
-        return max(1, self.r.config.election_timeout_ms // share)
+        return max(1, self.replica.config.election_timeout_ms // share)
 
     def reason_to_refuse(
         self, nominee: NodeId, *, is_rival: bool
@@ -61,7 +61,7 @@ class PreVoteLeases:
         promise = self._current()
         if promise is None:
             return None
-        now, age = self.r.timers.now, self.r.timers.now - promise.since_ms
+        now, age = self.replica.timers.now, self.replica.timers.now - promise.since_ms
         turn = self.share_ms(LEASE_MAX_SHARE)
         if promise.nominee != nominee:
             if now < promise.given_ms + self.share_ms(LEASE_SHARE):
@@ -78,7 +78,7 @@ class PreVoteLeases:
 
     def grant(self, nominee: NodeId) -> None:
         """Grant the pre-vote to this nominee, for the first time or again."""
-        now, promise = self.r.timers.now, self._current()
+        now, promise = self.replica.timers.now, self._current()
         is_same = promise is not None and promise.nominee == nominee
         if (
             promise is not None
@@ -87,7 +87,7 @@ class PreVoteLeases:
         ):
             promise.given_ms = now
         else:
-            self.newest = PreVoteLease(nominee, self.r.epoch, now, now)
+            self.newest = PreVoteLease(nominee, self.replica.epoch, now, now)
 
     @property
     def quiet_until(self) -> Millis | None:
@@ -96,10 +96,10 @@ class PreVoteLeases:
         if promise is None:
             return None
         until = Millis(promise.since_ms + self.share_ms(LEASE_MAX_SHARE))
-        return until if until > self.r.timers.now else None
+        return until if until > self.replica.timers.now else None
 
     def _current(self) -> PreVoteLease | None:
-        promise, election = self.newest, self.r.election
+        promise, election = self.newest, self.replica.election
         if promise is None or promise.epoch != election.epoch:
             return None
         # The leader of this epoch has used its lease; its followers are no longer bound.

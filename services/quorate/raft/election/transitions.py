@@ -39,24 +39,28 @@ class RoleTransitions:
     """Role changes of one replica; `raft/roles.py` has the table of legal transitions."""
 
     def __init__(self, replica: Replica, last_contact: LastContact) -> None:
-        self.r = replica
+        self.replica = replica
         self.last_contact = last_contact
 
     def _enter(self, role: Role, cause: RoleChangeCause, why: str) -> None:
-        r, old = self.r, self.r.role
+        replica, old = self.replica, self.replica.role
         if isinstance(old, Leader):
-            fail_pending_requests(r, old)
+            fail_pending_requests(replica, old)
             # Set before the role, because a metrics scrape may see the new role in between.
             self.last_contact.needs_leader()
         # A distant peer that was asked for the leader may still answer, after this round.
-        r.request_manager.abandon(*(set(RequestKind) - {RequestKind.PROBE, RequestKind.DISCOVERY}))
-        r.request_manager.clear_backoff()
+        replica.request_manager.abandon(
+            *(set(RequestKind) - {RequestKind.PROBE, RequestKind.DISCOVERY})
+        )
+        replica.request_manager.clear_backoff()
         names = f"{role_name(old)} becomes {role_name(role)}"
-        self._take(role, cause, f"{why}: {names} in epoch {r.epoch}")
+        self._take(role, cause, f"{why}: {names} in epoch {replica.epoch}")
 
     def _take(self, role: Role, cause: RoleChangeCause, text: str) -> None:
-        old = self.r.set_role(role)
-        self.r.out.note(TraceEventKind.ROLE_TAKEN, text, **role_change_fields(self.r, old, cause))
+        old = self.replica.set_role(role)
+        self.replica.out.note(
+            TraceEventKind.ROLE_TAKEN, text, **role_change_fields(self.replica, old, cause)
+        )
 
     # --- no leader --------------------------------------------------------------------------------
 
@@ -70,22 +74,22 @@ class RoleTransitions:
         deadline: Millis | None = None,
     ) -> None:
         """Become unattached in this or a later epoch; `voted` records a vote granted in it."""
-        r = self.r
+        replica = self.replica
         if deadline is None:
             deadline = self._unattached_deadline(epoch, is_vote=voted is not None)
-        if epoch > r.epoch:
-            r.leader_suspicion = None
-            r.leader_endpoints = ()
-            r.save_election(ElectionState(epoch, None, voted))
+        if epoch > replica.epoch:
+            replica.leader_suspicion = None
+            replica.leader_endpoints = ()
+            replica.save_election(ElectionState(epoch, None, voted))
         elif voted is not None:
-            r.save_election(ElectionState(epoch, None, voted))
+            replica.save_election(ElectionState(epoch, None, voted))
         self._enter(Unattached(deadline), cause, why)
 
     def _unattached_deadline(self, epoch: Epoch, *, is_vote: bool) -> Millis:
         """The deadline of the old timer, if any: a higher epoch must not postpone elections."""
-        timers = self.r.timers
-        is_higher = epoch > self.r.epoch
-        match self.r.role:
+        timers = self.replica.timers
+        is_higher = epoch > self.replica.epoch
+        match self.replica.role:
             case Unattached(election_deadline=deadline) | Resigned(election_deadline=deadline):
                 if not is_vote and is_higher:
                     return max(deadline, timers.now)
@@ -103,7 +107,7 @@ class RoleTransitions:
         self, cause: RoleChangeCause, why: str, *, resume_deadline: Millis | None = None
     ) -> None:
         """Start a pre-vote round; a single voter becomes a candidate directly."""
-        timers = self.r.timers
+        timers = self.replica.timers
         deadline = timers.after(timers.draw_election_timeout())
         role = Prospective(self.new_tally(), deadline, resume_deadline)
         self._enter(role, cause, why)
@@ -112,9 +116,9 @@ class RoleTransitions:
 
     def become_candidate(self, cause: RoleChangeCause, why: str) -> None:
         """Raise the epoch by one, vote for this replica, request the other votes."""
-        r = self.r
-        r.leader_endpoints = ()
-        r.save_election(ElectionState(Epoch(r.epoch + 1), None, r.key))
+        replica = self.replica
+        replica.leader_endpoints = ()
+        replica.save_election(ElectionState(Epoch(replica.epoch + 1), None, replica.key))
         self._enter_candidate(cause, why)
 
     def resume_candidate(self) -> None:
@@ -122,23 +126,23 @@ class RoleTransitions:
         self._enter_candidate(RoleChangeCause.STARTUP, "was a candidate before the restart")
 
     def _enter_candidate(self, cause: RoleChangeCause, why: str) -> None:
-        r = self.r
-        deadline = r.timers.after(r.timers.draw_election_timeout())
+        replica = self.replica
+        deadline = replica.timers.after(replica.timers.draw_election_timeout())
         role = Candidate(self.new_tally(), deadline)
-        if isinstance(r.role, Prospective):
+        if isinstance(replica.role, Prospective):
             self._enter(role, cause, why)
         else:
-            self._take(role, cause, f"{why}: candidate in epoch {r.epoch}")
+            self._take(role, cause, f"{why}: candidate in epoch {replica.epoch}")
         if role.vote_tally.is_won:
             self.become_leader()
 
     def new_tally(self) -> VoteTally:
         """A new round of votes, with only this voter's own vote."""
-        r = self.r
-        votes: dict[NodeId, bool | None] = {voter.key.node_id: None for voter in r.voters}
-        if r.is_voter:
-            votes[r.node_id] = True
-        return VoteTally(votes, r.voters.majority)
+        replica = self.replica
+        votes: dict[NodeId, bool | None] = {voter.key.node_id: None for voter in replica.voters}
+        if replica.is_voter:
+            votes[replica.node_id] = True
+        return VoteTally(votes, replica.voters.majority)
 
     # --- following --------------------------------------------------------------------------------
 
@@ -153,25 +157,25 @@ class RoleTransitions:
         resume_deadline: Millis | None = None,
     ) -> None:
         """Follow `leader_id`; the vote given in this epoch is kept."""
-        r = self.r
-        assert leader_id != r.node_id, "a replica does not follow itself"
-        voted = r.election.voted if epoch == r.epoch else None
+        replica = self.replica
+        assert leader_id != replica.node_id, "a replica does not follow itself"
+        voted = replica.election.voted if epoch == replica.epoch else None
         if resume_deadline is None:
-            r.leader_suspicion = None
+            replica.leader_suspicion = None
         if endpoints:
-            r.leader_endpoints = endpoints
-        elif r.election.leader_id != leader_id or epoch != r.epoch:
-            r.leader_endpoints = ()
-        r.save_election(ElectionState(epoch, leader_id, voted))
-        deadline = resume_deadline or r.timers.after(r.config.fetch_timeout_ms)
+            replica.leader_endpoints = endpoints
+        elif replica.election.leader_id != leader_id or epoch != replica.epoch:
+            replica.leader_endpoints = ()
+        replica.save_election(ElectionState(epoch, leader_id, voted))
+        deadline = resume_deadline or replica.timers.after(replica.config.fetch_timeout_ms)
         self._enter(Follower(leader_id, deadline), cause, f"{why} (leader {leader_id})")
-        r.last_leader = r.leader_info
+        replica.last_leader = replica.leader_info
 
     def yield_election(self, role: Follower) -> None:
         """Follow a lost leader without contact to it: another voter may campaign."""
-        timers = self.r.timers
+        timers = self.replica.timers
         deadline = timers.after(timers.draw_election_timeout())
-        self.r.set_role(replace(role, fetch_deadline=deadline, has_fetched=False))
+        self.replica.set_role(replace(role, fetch_deadline=deadline, has_fetched=False))
 
     # --- leading ----------------------------------------------------------------------------------
 
@@ -181,23 +185,23 @@ class RoleTransitions:
         The first leader of a quorum with voters in the log also writes kraft.version and the voter
         set, which until then are only in the bootstrap checkpoint (KIP-853, "First leader").
         """
-        r, role = self.r, self.r.role
+        replica, role = self.replica, self.replica.role
         assert isinstance(role, Candidate)
         granted = tuple(NodeId(node) for node, vote in role.vote_tally.votes.items() if vote)
-        r.leader_suspicion = None
-        r.leader_endpoints = r.config.endpoints
-        r.save_election(ElectionState(r.epoch, r.node_id, r.election.voted))
+        replica.leader_suspicion = None
+        replica.leader_endpoints = replica.config.endpoints
+        replica.save_election(ElectionState(replica.epoch, replica.node_id, replica.election.voted))
         leader = Leader(
-            epoch_start=r.log.end.offset,
-            elected_ms=r.timers.now,
-            check_quorum_deadline=r.timers.check_quorum_deadline(),
-            begin_epoch_deadline=r.timers.now,
+            epoch_start=replica.log.end.offset,
+            elected_ms=replica.timers.now,
+            check_quorum_deadline=replica.timers.check_quorum_deadline(),
+            begin_epoch_deadline=replica.timers.now,
         )
         self._enter(
-            leader, RoleChangeCause.VOTES_GRANTED, f"{len(granted)} of {len(r.voters)} votes"
+            leader, RoleChangeCause.VOTES_GRANTED, f"{len(granted)} of {len(replica.voters)} votes"
         )
-        r.last_leader = r.leader_info
-        append_epoch_start(r, granted)
+        replica.last_leader = replica.leader_info
+        append_epoch_start(replica, granted)
 
     def become_resigned(
         self, preferred: tuple[ReplicaKey, ...], cause: RoleChangeCause, why: str
@@ -211,11 +215,13 @@ class RoleTransitions:
         Unflushed records of this epoch may be lost: a leader that continued could use an
         (offset, epoch) twice, and so could another candidate with this replica's vote.
         """
-        text = f"led epoch {self.r.epoch} before the restart: resigned"
+        text = f"led epoch {self.replica.epoch} before the restart: resigned"
         self._take(self._become_resigned(()), RoleChangeCause.STARTUP, text)
 
     def _become_resigned(self, preferred: tuple[ReplicaKey, ...]) -> Resigned:
         """The role of a leader that ended its epoch and notifies all other voters."""
-        r = self.r
-        others = {v.key.node_id: None for v in r.voters if v.key.node_id != r.node_id}
-        return Resigned(r.timers.after(r.timers.draw_election_timeout()), others, preferred)
+        replica = self.replica
+        others = {v.key.node_id: None for v in replica.voters if v.key.node_id != replica.node_id}
+        return Resigned(
+            replica.timers.after(replica.timers.draw_election_timeout()), others, preferred
+        )

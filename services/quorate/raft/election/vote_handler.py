@@ -37,7 +37,7 @@ class VoteHandler:
         leader_failure_detector: LeaderFailureDetector,
         pre_vote_leases: PreVoteLeases,
     ) -> None:
-        self.r = replica
+        self.replica = replica
         self.role_transitions = role_transitions
         self.epoch_guard = epoch_guard
         self.leader_failure_detector = leader_failure_detector
@@ -50,21 +50,23 @@ class VoteHandler:
         Rule `vote_by_voter_key`: this replica's voter set may lag, so it need not contain this
         replica or the nominee; the request must only be addressed to this replica.
         """
-        r = self.r
-        if request.cluster_id != r.config.cluster_id:
+        replica = self.replica
+        if request.cluster_id != replica.config.cluster_id:
             return self._refuse(VoteRefusal.INCONSISTENT_CLUSTER, ErrorCode.INCONSISTENT_CLUSTER_ID)
         if not _is_sound(request):
             return self._refuse(VoteRefusal.INVALID_REQUEST, ErrorCode.INVALID_REQUEST)
-        if request.replica_epoch < r.epoch:
+        if request.replica_epoch < replica.epoch:
             return self._refuse(VoteRefusal.STALE_EPOCH, ErrorCode.FENCED_LEADER_EPOCH)
         kind = "pre-vote" if request.pre_vote else "vote"
         nominee = request.replica.node_id
         if not self.epoch_guard.accepts(request.replica_epoch):
             text = f"{kind} of {nominee} in epoch {request.replica_epoch}: not believed"
             claimed_epoch = request.replica_epoch
-            r.out.note(TraceEventKind.NOT_BELIEVED, text, peer=nominee, claimed_epoch=claimed_epoch)
+            replica.out.note(
+                TraceEventKind.NOT_BELIEVED, text, peer=nominee, claimed_epoch=claimed_epoch
+            )
             return self._refuse(VoteRefusal.NOT_BELIEVED, ErrorCode.INVALID_REQUEST)
-        if request.replica_epoch > r.epoch:
+        if request.replica_epoch > replica.epoch:
             why = f"{kind} of {nominee} in a higher epoch"
             self.role_transitions.become_unattached(
                 request.replica_epoch, RoleChangeCause.HIGHER_EPOCH, why
@@ -73,8 +75,8 @@ class VoteHandler:
         # replica.
         if not self._is_meant_for_us(request):
             return self._refuse(VoteRefusal.INVALID_VOTER_KEY, ErrorCode.INVALID_VOTER_KEY)
-        if request.pre_vote and isinstance(r.role, Prospective):
-            self._hear_rival(r.role, nominee)
+        if request.pre_vote and isinstance(replica.role, Prospective):
+            self._hear_rival(replica.role, nominee)
         refusal = self.rejection_reason(request)
         if refusal is not None:
             self._tell_refusal(request, *refusal)
@@ -85,8 +87,10 @@ class VoteHandler:
             self._vote_for(request)
         else:
             self._promise(nominee)
-        text = f"grants {kind} to {nominee} in epoch {r.epoch}"
-        r.out.note(TraceEventKind.VOTE_GRANTED, text, nominee=nominee, is_pre_vote=request.pre_vote)
+        text = f"grants {kind} to {nominee} in epoch {replica.epoch}"
+        replica.out.note(
+            TraceEventKind.VOTE_GRANTED, text, nominee=nominee, is_pre_vote=request.pre_vote
+        )
         leader = self.epoch_guard.leader_info_for(ErrorCode.NONE)
         return VoteResponse(ErrorCode.NONE, leader, vote_granted=True)
 
@@ -96,7 +100,7 @@ class VoteHandler:
     def _tell_refusal(self, request: VoteRequest, refusal: VoteRefusal, reason: str) -> None:
         nominee = request.replica.node_id
         self.vote_rejections.add(nominee, reason)
-        self.r.out.note(
+        self.replica.out.note(
             TraceEventKind.VOTE_REFUSED,
             f"refuses {'pre-vote' if request.pre_vote else 'vote'} to {nominee}: {reason}",
             nominee=nominee,
@@ -108,35 +112,37 @@ class VoteHandler:
 
     def _hear_rival(self, role: Prospective, rival: NodeId) -> None:
         """Record another nominee: it has lost the leader, too, so an election is due."""
-        r = self.r
+        replica = self.replica
         if role.contender_seen_ms is None:
-            r.request_manager.end_backoff(RequestKind.VOTE, rival)
-        role.contender_seen_ms = r.timers.now
+            replica.request_manager.end_backoff(RequestKind.VOTE, rival)
+        role.contender_seen_ms = replica.timers.now
 
     def _promise(self, nominee: NodeId) -> None:
         """Grant the pre-vote to another nominee, end the own round, and start one later."""
         self.pre_vote_leases.grant(nominee)
-        if isinstance(self.r.role, Prospective):
-            self._begin_anew(self.r.role)
+        if isinstance(self.replica.role, Prospective):
+            self._begin_anew(self.replica.role)
 
     def _vote_for(self, request: VoteRequest) -> None:
         """Grant a candidate the vote: a nominee restarts its own round, and its timer."""
-        r = self.r
-        if r.election.voted is not None:
+        replica = self.replica
+        if replica.election.voted is not None:
             return
-        if isinstance(r.role, Prospective):
-            r.save_election(ElectionState(r.epoch, None, request.replica))
-            r.role.election_deadline = r.timers.after(r.timers.draw_election_timeout())
-            self._begin_anew(r.role)
+        if isinstance(replica.role, Prospective):
+            replica.save_election(ElectionState(replica.epoch, None, request.replica))
+            replica.role.election_deadline = replica.timers.after(
+                replica.timers.draw_election_timeout()
+            )
+            self._begin_anew(replica.role)
         else:
             why = f"votes for {request.replica.node_id}"
             self.role_transitions.become_unattached(
-                r.epoch, RoleChangeCause.VOTE_GIVEN, why, voted=request.replica
+                replica.epoch, RoleChangeCause.VOTE_GIVEN, why, voted=request.replica
             )
         self.pre_vote_leases.grant(request.replica.node_id)
 
     def _begin_anew(self, role: Prospective) -> None:
-        self.r.request_manager.abandon(RequestKind.VOTE)
+        self.replica.request_manager.abandon(RequestKind.VOTE)
         role.vote_tally = self.role_transitions.new_tally()
         role.lease_expiry.clear()
 
@@ -148,12 +154,12 @@ class VoteHandler:
         An upgrade only at the end of this log does not count: it may have been lost with its
         leader, and a leader that could truncate it does not know directory ids.
         """
-        r, voter = self.r, request.voter
-        if voter.node_id != r.node_id:
+        replica, voter = self.replica, request.voter
+        if voter.node_id != replica.node_id:
             return False
         if voter.directory_id is None:
-            return r.log.committed_kraft_version(r.high_watermark) == 0
-        return voter.directory_id == r.key.directory_id
+            return replica.log.committed_kraft_version(replica.high_watermark) == 0
+        return voter.directory_id == replica.key.directory_id
 
     def rejection_reason(self, request: VoteRequest) -> RejectionReason | None:
         """The reason to reject the vote; None if it is granted. The epochs are equal here.
@@ -161,16 +167,16 @@ class VoteHandler:
         A granted vote is granted again, regardless of the log: the candidate claims only what it
         has flushed, so that its log is not shorter than claimed even after a restart.
         """
-        r = self.r
-        if r.abstains:
+        replica = self.replica
+        if replica.abstains:
             why = "this replica abstains: it came up empty, and may have forgotten a vote"
             return VoteRefusal.ABSTAINS, why
-        if r.is_refused:
+        if replica.is_refused:
             return VoteRefusal.ABSTAINS, "another process is this voter, as the leader says"
         if not request.pre_vote and self._has_voted_for(request):
             return self._reason_to_refuse_vote(request)
         if not self.is_up_to_date(request):
-            why = f"its log ends at {request.last}, this one needs {r.min_candidate_log_end}"
+            why = f"its log ends at {request.last}, this one needs {replica.min_candidate_log_end}"
             return VoteRefusal.LOG_BEHIND, why
         if request.pre_vote:
             return self._reason_to_refuse_pre_vote(request)
@@ -181,7 +187,7 @@ class VoteHandler:
 
         See rule `damaged_voter_heals`.
         """
-        return request.last >= self.r.min_candidate_log_end
+        return request.last >= self.replica.min_candidate_log_end
 
     def _reason_to_refuse_pre_vote(self, request: VoteRequest) -> RejectionReason | None:
         """Reject, per KIP-996, if this replica leads or is in contact with the leader.
@@ -190,45 +196,45 @@ class VoteHandler:
         logs the one with the higher id: if both had the other's pre-vote, they would split the
         votes. For the same reason no replica grants its pre-vote to two nominees at the same time.
         """
-        r = self.r
+        replica = self.replica
         rival = request.replica.node_id
-        match r.role:
+        match replica.role:
             case Leader():
                 return VoteRefusal.HAS_LEADER, "this replica leads"
             case Follower(leader_id=leader_id) if self.leader_failure_detector.has_live_leader():
                 return VoteRefusal.HAS_LEADER, f"it hears leader {leader_id}"
             case Prospective() if self._goes_first(request):
                 return VoteRefusal.RIVAL_GOES_FIRST, "it asks for pre-votes, too, and goes first"
-        is_rival = isinstance(r.role, Prospective)
+        is_rival = isinstance(replica.role, Prospective)
         return self.pre_vote_leases.reason_to_refuse(rival, is_rival=is_rival)
 
     def _goes_first(self, request: VoteRequest) -> bool:
         """True if this replica precedes that nominee; False if it waits for its disk."""
-        log = self.r.log
-        is_ahead = (log.end, self.r.node_id) > (request.last, request.replica.node_id)
+        log = self.replica.log
+        is_ahead = (log.end, self.replica.node_id) > (request.last, request.replica.node_id)
         return is_ahead and log.flushed >= log.end.offset
 
     def _reason_to_refuse_vote(self, request: VoteRequest) -> RejectionReason | None:
         """Grant one vote per epoch, and none in an epoch whose leader is known."""
-        r = self.r
-        if request.replica.node_id == r.node_id:
+        replica = self.replica
+        if request.replica.node_id == replica.node_id:
             return VoteRefusal.OWN_NODE_ID, "it carries this replica's own node id"
-        if not isinstance(r.role, Unattached | Prospective):
-            is_taken = isinstance(r.role, Candidate)
+        if not isinstance(replica.role, Unattached | Prospective):
+            is_taken = isinstance(replica.role, Candidate)
             refusal = VoteRefusal.ALREADY_VOTED if is_taken else VoteRefusal.HAS_LEADER
-            return refusal, f"this replica is {role_name(r.role)}"
-        voted = r.election.voted
+            return refusal, f"this replica is {role_name(replica.role)}"
+        voted = replica.election.voted
         if voted is not None:
             is_same = self._has_voted_for(request)
-            why = f"voted for {voted.node_id} in epoch {r.epoch}"
+            why = f"voted for {voted.node_id} in epoch {replica.epoch}"
             return None if is_same else (VoteRefusal.ALREADY_VOTED, why)
-        if r.election.leader_id is not None:
-            why = f"leader {r.election.leader_id} of epoch {r.epoch} is known"
+        if replica.election.leader_id is not None:
+            why = f"leader {replica.election.leader_id} of epoch {replica.epoch} is known"
             return VoteRefusal.HAS_LEADER, why
         return None
 
     def _has_voted_for(self, request: VoteRequest) -> bool:
-        voted, nominee = self.r.election.voted, request.replica
+        voted, nominee = self.replica.election.voted, request.replica
         if voted is None or voted.node_id != nominee.node_id:
             return False
         return voted.directory_id in (None, nominee.directory_id)

@@ -51,7 +51,7 @@ class ClonedVoters:
     """The processes of the voters, as one leader knows them."""
 
     def __init__(self, replica: Replica) -> None:
-        self.r = replica
+        self.replica = replica
 
     def admit(
         self, role: Leader, key: ReplicaKey, request: FetchRequest | FetchSnapshotRequest
@@ -62,7 +62,7 @@ class ClonedVoters:
             return Admission.COUNTED
         found = role.doubles.get(key)
         if found is None:
-            if len(role.doubles) >= len(self.r.voters) + 1:
+            if len(role.doubles) >= len(self.replica.voters) + 1:
                 self._forget_others(role)
             found = role.doubles[key] = Doubles(number)
         processes = found.processes
@@ -87,14 +87,14 @@ class ClonedVoters:
     def _note(
         self, role: Leader, process: Process, request: FetchRequest | FetchSnapshotRequest
     ) -> None:
-        process.heard_ms, process.has_ended = self.r.timers.now, False
+        process.heard_ms, process.has_ended = self.replica.timers.now, False
         if isinstance(request, FetchRequest):
             process.endpoints = request.replica_endpoints
             process.echoed = max(process.echoed, min(request.read_round, role.read_round))
 
     def _forget_others(self, role: Leader) -> None:
         """Drop replicas that are no longer voters."""
-        for key in [key for key in role.doubles if key not in self.r.voters]:
+        for key in [key for key in role.doubles if key not in self.replica.voters]:
             del role.doubles[key]
 
     def _forget_silent(self, found: Doubles) -> None:
@@ -102,7 +102,7 @@ class ClonedVoters:
         found.processes = [
             process
             for process in found.processes
-            if process.number == found.current or is_told(self.r, process)
+            if process.number == found.current or is_told(self.replica, process)
         ]
         found.is_clone = found.is_clone and len(found.processes) > 1
 
@@ -117,7 +117,7 @@ class ClonedVoters:
                 return None
             found.processes.remove(min(gone, key=lambda process: process.heard_ms))
         first_round = role.begin_round() if found.processes else 0
-        process = Process(number, self.r.timers.now, first_round)
+        process = Process(number, self.replica.timers.now, first_round)
         found.processes.append(process)
         if not found.is_clone:
             current = found.process(found.current)
@@ -151,7 +151,7 @@ class ClonedVoters:
             if not found.is_clone:
                 found.is_clone = True
                 text = f"two processes are voter {key}: the one that came second is refused"
-                self.r.out.note(TraceEventKind.CLONE_FOUND, text, peer=key.node_id)
+                self.replica.out.note(TraceEventKind.CLONE_FOUND, text, peer=key.node_id)
 
     def _judge(self, found: Doubles, process: Process) -> Admission:
         """Decide about a valid Fetch; an earlier process than the current one is served only."""
@@ -175,7 +175,7 @@ class ClonedVoters:
         found = role.doubles.get(key)
         process = None if found is None else found.process(number)
         others = () if found is None or process is None else self._rivals(found, process)
-        silence_ms = _silence_ms(self.r)
+        silence_ms = _silence_ms(self.replica)
         return max(
             (Millis(other.heard_ms + silence_ms) for other in others if not self._is_gone(other)),
             default=None,
@@ -183,7 +183,7 @@ class ClonedVoters:
 
     def _is_gone(self, process: Process) -> bool:
         """True if a process has ended, as far as its connection and its silence show."""
-        return process.has_ended or not _was_heard_lately(self.r, process)
+        return process.has_ended or not _was_heard_lately(self.replica, process)
 
     def gone(self, role: Leader, fetch: ParkedFetch | None) -> None:
         """Handle the end of the connection on which a process waited.
@@ -201,7 +201,9 @@ class ClonedVoters:
 
     def _is_waiting(self, found: Doubles, process: Process) -> bool:
         """True for a process that runs, or that was rejected and may fetch again."""
-        was_refused_lately = self.r.timers.now - process.heard_ms < self.r.config.fetch_timeout_ms
+        was_refused_lately = (
+            self.replica.timers.now - process.heard_ms < self.replica.config.fetch_timeout_ms
+        )
         may_ask = found.is_clone and not process.has_ended and was_refused_lately
         return may_ask or not self._is_gone(process)
 

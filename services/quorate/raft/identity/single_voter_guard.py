@@ -72,7 +72,7 @@ class SingleVoterGuard:
     """The search of a single voter for another quorum, and its resignation if it finds one."""
 
     def __init__(self, replica: Replica, role_transitions: RoleTransitions) -> None:
-        self.r = replica
+        self.replica = replica
         self.role_transitions = role_transitions
         # The leader that others reported and that this replica has yet to ask.
         self._alleged: Rival | None = None
@@ -89,15 +89,15 @@ class SingleVoterGuard:
 
         A replica that heals may have had more voters at its remembered end.
         """
-        r = self.r
-        return r.is_only_voter and not (r.log.is_healing or r.abstains)
+        replica = self.replica
+        return replica.is_only_voter and not (replica.log.is_healing or replica.abstains)
 
     def doubts(self, named: LeaderInfo) -> bool:
         """True if a reported leader may be of another quorum: then it has to be asked."""
         leader_id = named.leader_id
         if leader_id is None or not self._is_strange(leader_id, named.epoch):
             return False
-        name = self.r.config.listener_name
+        name = self.replica.config.listener_name
         for endpoint in named.endpoints:
             if endpoint.name == name and self._alleged is None:
                 self._alleged = Rival(
@@ -110,54 +110,58 @@ class SingleVoterGuard:
 
         A leader that it followed before all other voters were removed did not need its vote.
         """
-        r = self.r
-        if r.rival is not None or not self.is_alone() or leader_id == r.node_id:
+        replica = self.replica
+        if replica.rival is not None or not self.is_alone() or leader_id == replica.node_id:
             return False
-        voted = r.election.voted
+        voted = replica.election.voted
         has_vote = voted is not None and voted.node_id == leader_id
-        return not (epoch == r.epoch and (has_vote or r.election.leader_id == leader_id))
+        return not (
+            epoch == replica.epoch and (has_vote or replica.election.leader_id == leader_id)
+        )
 
     # --- asking -----------------------------------------------------------------------------------
 
     def drive(self) -> None:
         """Ask the reported leader; a single voter that leads asks its bootstrap servers."""
-        r = self.r
-        is_alone = r.rival is None and self.is_alone()
-        is_leading = isinstance(r.role, Leader) and not r.is_stopping
+        replica = self.replica
+        is_alone = replica.rival is None and self.is_alone()
+        is_leading = isinstance(replica.role, Leader) and not replica.is_stopping
         if not (is_alone and is_leading):
             self._earlier = None
         alleged = self._alleged
         if not is_alone:
             self._alleged = None
         elif alleged is not None:
-            if r.request_manager.may_send(RequestKind.LOOK_AROUND, alleged.leader_id, r.timers.now):
+            if replica.request_manager.may_send(
+                RequestKind.LOOK_AROUND, alleged.leader_id, replica.timers.now
+            ):
                 self._ask_whether_it_leads(alleged)
         elif is_leading:
             self._look_around()
 
     def _look_around(self) -> None:
-        r = self.r
-        servers = r.bootstrap_peers()
-        if self._asked_in != r.epoch:
-            self._asked_in, self._turn, self._next_ms = r.epoch, 0, r.timers.now
+        replica = self.replica
+        servers = replica.bootstrap_peers()
+        if self._asked_in != replica.epoch:
+            self._asked_in, self._turn, self._next_ms = replica.epoch, 0, replica.timers.now
         if (
             not servers
-            or self._next_ms > r.timers.now
-            or r.request_manager.in_flight(RequestKind.LOOK_AROUND)
+            or self._next_ms > replica.timers.now
+            or replica.request_manager.in_flight(RequestKind.LOOK_AROUND)
         ):
             return
         if self._earlier is not None:
-            self._next_ms = r.timers.after(r.config.fetch_timeout_ms)
+            self._next_ms = replica.timers.after(replica.config.fetch_timeout_ms)
             self._ask_whether_it_leads(self._earlier.rival)
             return
         self._turn += 1
         is_round = self._turn % len(servers) == 0
         wait_ms = (
-            r.config.fetch_timeout_ms * ROUND_FACTOR
+            replica.config.fetch_timeout_ms * ROUND_FACTOR
             if is_round
-            else r.config.retry_backoff_ms * BACKOFF_FACTOR
+            else replica.config.retry_backoff_ms * BACKOFF_FACTOR
         )
-        self._next_ms = r.timers.after(wait_ms)
+        self._next_ms = replica.timers.after(wait_ms)
         self._ask(servers[(self._turn - 1) % len(servers)], Epoch(0))
 
     def _ask_whether_it_leads(self, named: Rival) -> None:
@@ -167,7 +171,7 @@ class SingleVoterGuard:
     def _ask(self, peer: Peer, epoch: Epoch) -> None:
         """Send a Fetch without a replica id: the answer has the leader, which does not count it."""
         question = FetchRequest(
-            cluster_id=self.r.config.cluster_id,
+            cluster_id=self.replica.config.cluster_id,
             replica=None,
             current_leader_epoch=epoch,
             fetch_offset=Offset(0),
@@ -175,7 +179,7 @@ class SingleVoterGuard:
             max_wait_ms=Millis(0),
             max_bytes=1,
         )
-        self.r.send(RequestKind.LOOK_AROUND, peer, question)
+        self.replica.send(RequestKind.LOOK_AROUND, peer, question)
 
     def handle_response(
         self, in_flight_request: InFlightRequest, response: FetchResponse | RequestFailure
@@ -193,7 +197,7 @@ class SingleVoterGuard:
             in_flight_request.to, named.epoch
         ):
             # Replicas of an earlier epoch may refer to one another in a cycle.
-            if named.epoch >= self.r.epoch or in_flight_request.to < 0:
+            if named.epoch >= self.replica.epoch or in_flight_request.to < 0:
                 self.doubts(named)
             return
         found = Rival(
@@ -202,7 +206,7 @@ class SingleVoterGuard:
             host=in_flight_request.at.host,
             port=in_flight_request.at.port,
         )
-        if named.epoch >= self.r.epoch:
+        if named.epoch >= self.replica.epoch:
             self._stand_down(found)
         elif response.error is ErrorCode.NONE:
             self._see_earlier(found, in_flight_request, row)
@@ -216,8 +220,8 @@ class SingleVoterGuard:
         noticed still names itself, but with an error. Answers are not consecutive across a time in
         which this replica did not ask, since the other one may have been suspended as well.
         """
-        r = self.r
-        timeout_ms, since_ms = r.config.fetch_timeout_ms, r.timers.now
+        replica = self.replica
+        timeout_ms, since_ms = replica.config.fetch_timeout_ms, replica.timers.now
         if (
             row is not None
             and row.rival == found
@@ -226,19 +230,19 @@ class SingleVoterGuard:
             since_ms = row.since_ms
         if in_flight_request.sent_ms - since_ms >= timeout_ms * LEADS_ON_FACTOR:
             self._stand_down(found)
-        elif isinstance(r.role, Leader):
-            self._earlier = _Row(found, since_ms, r.timers.now)
-            self._next_ms = r.timers.after(timeout_ms)
+        elif isinstance(replica.role, Leader):
+            self._earlier = _Row(found, since_ms, replica.timers.now)
+            self._next_ms = replica.timers.after(timeout_ms)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Step again when the next bootstrap server is to be asked."""
-        r = self.r
-        if not isinstance(r.role, Leader) or r.is_stopping or self._alleged is not None:
+        replica = self.replica
+        if not isinstance(replica.role, Leader) or replica.is_stopping or self._alleged is not None:
             return
         if (
             self.is_alone()
-            and r.bootstrap_peers()
-            and not r.request_manager.in_flight(RequestKind.LOOK_AROUND)
+            and replica.bootstrap_peers()
+            and not replica.request_manager.in_flight(RequestKind.LOOK_AROUND)
         ):
             due.append(self._next_ms)
 
@@ -246,22 +250,22 @@ class SingleVoterGuard:
 
     def _stand_down(self, rival: Rival) -> None:
         """Stop leading, durably: records acknowledged from now on could be lost."""
-        r = self.r
-        r.leader_eligibility.rival = rival
-        r.out.emit(SaveRival(rival))
+        replica = self.replica
+        replica.leader_eligibility.rival = rival
+        replica.out.emit(SaveRival(rival))
         text = f"{rival} has not asked this single voter for its vote: there are two quorums"
-        r.out.note(TraceEventKind.RIVAL_FOUND, text, leader_id=rival.leader_id)
-        if isinstance(r.role, Leader):
+        replica.out.note(TraceEventKind.RIVAL_FOUND, text, leader_id=rival.leader_id)
+        if isinstance(replica.role, Leader):
             self.role_transitions.become_resigned((), RoleChangeCause.RIVAL, text)
-        elif not isinstance(r.role, Resigned):
-            self.role_transitions.become_unattached(r.epoch, RoleChangeCause.RIVAL, text)
+        elif not isinstance(replica.role, Resigned):
+            self.role_transitions.become_unattached(replica.epoch, RoleChangeCause.RIVAL, text)
 
     def refusal(self, request: Request) -> Response | None:
         """The response to other replicas while another quorum is known; it must not mislead.
 
         None for a request that it still answers.
         """
-        if self.r.rival is None:
+        if self.replica.rival is None:
             return None
         error = ErrorCode.INCONSISTENT_VOTER_SET
         match request:

@@ -36,38 +36,38 @@ class AddVoterHandler:
 
     def __init__(self, voter_changes: VoterChanges) -> None:
         self.voter_changes = voter_changes
-        self.r = voter_changes.r
+        self.replica = voter_changes.replica
 
     def handle(self, token: ReplyToken, request: AddRaftVoterRequest) -> None:
         """Reject an invalid request immediately; otherwise ask the new voter for its versions."""
-        r = self.r
+        replica = self.replica
         obstacle = self.voter_changes.check_leader(request.cluster_id) or self._why_malformed(
             request
         )
         if obstacle is None:
-            assert isinstance(r.role, Leader)
+            assert isinstance(replica.role, Leader)
             obstacle = self.check(
-                r.role, request.voter, auto_join=request.auto_join, force=request.force
+                replica.role, request.voter, auto_join=request.auto_join, force=request.force
             )
         if obstacle is not None:
             self.voter_changes.reject(token, obstacle)
             return
-        assert isinstance(r.role, Leader)
+        assert isinstance(replica.role, Leader)
         endpoint = self.voter_changes.address(request.listeners)
         assert endpoint is not None
-        deadline = r.timers.after(request.timeout_ms or r.config.request_timeout_ms)
+        deadline = replica.timers.after(request.timeout_ms or replica.config.request_timeout_ms)
         key = request.voter
         what = f"add voter {key}"
         about = voter_change_fields("add", key)
-        r.out.note(
+        replica.out.note(
             TraceEventKind.CHANGE_BEGUN, f"{what} at {endpoint}: asks for its versions", **about
         )
         peer = Peer(key.node_id, endpoint.host, endpoint.port)
-        call = r.send(RequestKind.API_VERSIONS, peer, ApiVersionsRequest())
+        call = replica.send(RequestKind.API_VERSIONS, peer, ApiVersionsRequest())
         pending = PendingChange(token, what, deadline, about, request=request, call=call.call)
         if not request.force:
-            self.voter_changes.begin_round(r.role, pending)
-        self.voter_changes.wait(r.role, pending)
+            self.voter_changes.begin_round(replica.role, pending)
+        self.voter_changes.wait(replica.role, pending)
 
     def _why_malformed(self, request: AddRaftVoterRequest) -> Rejection | None:
         if request.voter.directory_id is None:
@@ -79,14 +79,14 @@ class AddVoterHandler:
         self, role: Leader, key: ReplicaKey, *, auto_join: bool = False, force: bool = False
     ) -> Rejection | None:
         """The reason why this replica may not become a voter now; None if it may."""
-        r = self.r
+        replica = self.replica
         obstacle = self.voter_changes.check_preconditions(role)
         if obstacle is not None:
             return obstacle
         obstacle = self.check_duplicate(key)
         if obstacle is not None:
             return obstacle
-        if auto_join and key in r.voters.decommissioned:
+        if auto_join and key in replica.voters.decommissioned:
             text = (
                 f"node {key.node_id} with {_directory(key)} was removed and does not come back by "
                 "itself: add it by hand (quorate metadata-quorum add-controller)"
@@ -95,11 +95,11 @@ class AddVoterHandler:
         lagging = self.voter_changes.check_caught_up(role, key)
         if lagging is not None or force:
             return lagging
-        return self.voter_changes.check_live_majority(role, r.voters.with_voter(Voter(key)))
+        return self.voter_changes.check_live_majority(role, replica.voters.with_voter(Voter(key)))
 
     def check_duplicate(self, key: ReplicaKey) -> Rejection | None:
         """The rejection if the node id is already a voter: it has one vote, with any directory."""
-        twin = self.r.voters.by_id(key.node_id)
+        twin = self.replica.voters.by_id(key.node_id)
         if twin is None:
             return None
         text = (
@@ -112,7 +112,7 @@ class AddVoterHandler:
         self, in_flight_request: InFlightRequest, answer: ApiVersionsResponse | RequestFailure
     ) -> bool:
         """Handle the new voter's answer, or its absence; True if it may be added."""
-        role = self.r.role
+        role = self.replica.role
         pending = role.pending if isinstance(role, Leader) else None
         if pending is None or pending.call != in_flight_request.call:
             return False
@@ -136,46 +136,48 @@ class AddVoterHandler:
 
     def finish(self, pending: PendingChange, request: AddRaftVoterRequest) -> None:
         """Append the new voter set, unless a precondition no longer holds."""
-        r = self.r
-        role, voter = r.role, pending.voter
+        replica = self.replica
+        role, voter = replica.role, pending.voter
         assert isinstance(role, Leader)
         assert voter is not None, "it has answered"
         obstacle = (
             self.voter_changes.check_leader(request.cluster_id)
             or self.check(role, voter.key, auto_join=request.auto_join, force=request.force)
-            or self.voter_changes.check_record_limits(r.voters.with_voter(voter))
+            or self.voter_changes.check_record_limits(replica.voters.with_voter(voter))
         )
         if obstacle is not None:
             self.voter_changes.reject(pending.token, obstacle)
             return
-        r.out.note(
+        replica.out.note(
             TraceEventKind.CHANGE_APPENDED,
-            f"{pending.what}: appended at offset {r.log.end.offset}",
+            f"{pending.what}: appended at offset {replica.log.end.offset}",
             **pending.trace_fields,
-            offset=r.log.end.offset,
+            offset=replica.log.end.offset,
         )
         if not request.ack_when_committed:
-            r.out.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+            replica.out.reply(
+                pending.token, MembershipResponse(ErrorCode.NONE, "", replica.leader_info)
+            )
         waiting = pending if request.ack_when_committed else None
-        self.voter_changes.append(waiting, voters=r.voters.with_voter(voter))
+        self.voter_changes.append(waiting, voters=replica.voters.with_voter(voter))
 
     def _why_unsuited(
         self, request: AddRaftVoterRequest, answer: ApiVersionsResponse
     ) -> Rejection | None:
-        r = self.r
+        replica = self.replica
         key = request.voter
         endpoint = self.voter_changes.address(request.listeners)
         if answer.error is not ErrorCode.NONE:
             text = f"node {key.node_id} at {endpoint} answers ApiVersions with {answer.error.name}"
             return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_UNREACHABLE, text)
-        if answer.key != key or answer.cluster_id != r.config.cluster_id:
+        if answer.key != key or answer.cluster_id != replica.config.cluster_id:
             text = (
                 f"at {endpoint} answers node {answer.key.node_id} with {_directory(answer.key)} of "
                 f"cluster {answer.cluster_id}, not node {key.node_id} with {_directory(key)}: give "
                 "the new voter's own address and directory id"
             )
             return Rejection(ErrorCode.INVALID_REQUEST, Reason.VOTER_IS_SOMEBODY_ELSE, text)
-        finalised = r.log.kraft_version
+        finalised = replica.log.kraft_version
         if not answer.kraft_version_min <= finalised <= answer.kraft_version_max:
             text = (
                 f"node {key.node_id} supports kraft.version {answer.kraft_version_min} to "

@@ -27,50 +27,54 @@ class KRaftVersionUpgrade:
 
     def __init__(self, voter_changes: VoterChanges) -> None:
         self.voter_changes = voter_changes
-        self.r = voter_changes.r
+        self.replica = voter_changes.replica
         # The highest kraft.version that every registered broker can read; None without brokers.
         self.brokers_max_kraft_version: int | None = None
 
     def handle(self, token: ReplyToken, request: UpdateFeaturesRequest) -> None:
         """Append the version if all voters and brokers support it."""
-        r = self.r
+        replica = self.replica
         target = request.kraft_version
         obstacle = self.voter_changes.check_leader(None) or self._why_impossible(target)
         # A repeated request while the upgrade is in progress must not get the answer that it is
         # complete.
-        is_done = target == r.log.kraft_version and r.log.kraft_version_offset < r.high_watermark
+        is_done = (
+            target == replica.log.kraft_version
+            and replica.log.kraft_version_offset < replica.high_watermark
+        )
         if obstacle is None and not is_done:
-            assert isinstance(r.role, Leader)
+            assert isinstance(replica.role, Leader)
             obstacle = (
-                self.voter_changes.check_epoch_committed(r.role)
-                or self.voter_changes.check_no_pending_change(r.role)
-                or self._why_unsupported(r.role, target)
+                self.voter_changes.check_epoch_committed(replica.role)
+                or self.voter_changes.check_no_pending_change(replica.role)
+                or self._why_unsupported(replica.role, target)
             )
         if obstacle is not None:
             self.voter_changes.reject(token, obstacle)
             return
         if request.validate_only or is_done:
-            r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+            replica.out.reply(token, MembershipResponse(ErrorCode.NONE, "", replica.leader_info))
             return
-        assert isinstance(r.role, Leader)
+        assert isinstance(replica.role, Leader)
         what = f"upgrade {KRAFT_VERSION} to {target}"
         about: dict[str, Value] = {"change": "upgrade", "kraft_version": target}
-        r.out.note(
+        replica.out.note(
             TraceEventKind.CHANGE_APPENDED,
-            f"{what}: appended at offset {r.log.end.offset}",
+            f"{what}: appended at offset {replica.log.end.offset}",
             **about,
-            offset=r.log.end.offset,
+            offset=replica.log.end.offset,
         )
-        deadline = r.timers.after(r.config.request_timeout_ms)
-        voters = VoterSet.of(self._entries(r.role))
+        deadline = replica.timers.after(replica.config.request_timeout_ms)
+        voters = VoterSet.of(self._entries(replica.role))
         pending = PendingChange(token, what, deadline, about)
         self.voter_changes.append(pending, KRaftVersion(target), voters=voters)
 
     def _why_impossible(self, target: int) -> Rejection | None:
-        r = self.r
-        if target < r.log.kraft_version:
+        replica = self.replica
+        if target < replica.log.kraft_version:
             text = (
-                f"{KRAFT_VERSION} is {r.log.kraft_version} and does not go back to {target}: the "
+                f"{KRAFT_VERSION} is {replica.log.kraft_version} and does not go back to "
+                f"{target}: the "
                 "log holds records that only this version reads"
             )
         elif target > KRAFT_VERSION_MAX:
@@ -83,10 +87,10 @@ class KRaftVersionUpgrade:
         return Rejection(ErrorCode.INVALID_UPDATE_VERSION, Reason.INVALID_UPDATE_VERSION, text)
 
     def _entries(self, role: Leader) -> list[Voter]:
-        r = self.r
-        own = Voter(r.key, r.config.endpoints)
-        updates = {**role.updates, r.node_id: own}
-        return [updates.get(v.key.node_id, v) for v in r.voters]
+        replica = self.replica
+        own = Voter(replica.key, replica.config.endpoints)
+        updates = {**role.updates, replica.node_id: own}
+        return [updates.get(v.key.node_id, v) for v in replica.voters]
 
     def _why_unsupported(self, role: Leader, target: int) -> Rejection | None:
         silent = [v.key.node_id for v in self._entries(role) if v.key.directory_id is None]

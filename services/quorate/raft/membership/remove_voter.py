@@ -26,20 +26,20 @@ class RemoveVoterHandler:
 
     def __init__(self, voter_changes: VoterChanges) -> None:
         self.voter_changes = voter_changes
-        self.r = voter_changes.r
+        self.replica = voter_changes.replica
 
     def handle(self, token: ReplyToken, request: RemoveRaftVoterRequest) -> None:
         """Reject an invalid request; otherwise wait for Fetches of most remaining voters."""
-        r = self.r
+        replica = self.replica
         obstacle = self._why_refused(request)
         if obstacle is not None:
             self.voter_changes.reject(token, obstacle)
             return
-        role = r.role
+        role = replica.role
         assert isinstance(role, Leader)
         what = f"remove voter {request.voter}"
         about = voter_change_fields("remove", request.voter)
-        deadline = r.timers.after(request.timeout_ms or r.config.request_timeout_ms)
+        deadline = replica.timers.after(request.timeout_ms or replica.config.request_timeout_ms)
         pending = PendingChange(token, what, deadline, about, request=request)
         if not request.force:
             self.voter_changes.begin_round(role, pending)
@@ -48,7 +48,7 @@ class RemoveVoterHandler:
             return
         left = self.voter_changes.voters_after(request)
         text = f"{what}: waits until a majority of {left.ids} has fetched"
-        r.out.note(TraceEventKind.CHANGE_BEGUN, text, **about)
+        replica.out.note(TraceEventKind.CHANGE_BEGUN, text, **about)
         self.voter_changes.wait(role, pending)
 
     def finish(self, pending: PendingChange, request: RemoveRaftVoterRequest) -> None:
@@ -60,12 +60,12 @@ class RemoveVoterHandler:
             self.voter_changes.reject(pending.token, obstacle)
 
     def _append(self, pending: PendingChange, request: RemoveRaftVoterRequest) -> None:
-        r = self.r
-        r.out.note(
+        replica = self.replica
+        replica.out.note(
             TraceEventKind.CHANGE_APPENDED,
-            f"{pending.what}: appended at offset {r.log.end.offset}",
+            f"{pending.what}: appended at offset {replica.log.end.offset}",
             **pending.trace_fields,
-            offset=r.log.end.offset,
+            offset=replica.log.end.offset,
         )
         self.voter_changes.append(pending, voters=self.voter_changes.voters_after(request))
 
@@ -74,25 +74,25 @@ class RemoveVoterHandler:
         obstacle = self.voter_changes.check_leader(request.cluster_id)
         if obstacle is not None:
             return obstacle
-        role = self.r.role
+        role = self.replica.role
         assert isinstance(role, Leader)
         return self.voter_changes.check_preconditions(role) or self._why_not(role, request)
 
     def _why_not(self, role: Leader, request: RemoveRaftVoterRequest) -> Rejection | None:
-        r = self.r
+        replica = self.replica
         key = request.voter
-        twin = r.voters.by_id(key.node_id)
+        twin = replica.voters.by_id(key.node_id)
         if twin is None or twin.key != key:
-            ids = ", ".join(str(voter.key) for voter in r.voters)
+            ids = ", ".join(str(voter.key) for voter in replica.voters)
             text = f"{key} is no voter: the voters are {ids} (node id : directory id)"
             return Rejection(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
         if request.auto_join and self._lives(role, key):
             text = (
-                f"voter {key} is alive and fetched within {r.config.fetch_timeout_ms} ms, so "
+                f"voter {key} is alive and fetched within {replica.config.fetch_timeout_ms} ms, so "
                 "another node with its id may not take its place: give each node an id of its own"
             )
             return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_ALIVE, text)
-        left = r.voters.without(key)
+        left = replica.voters.without(key)
         if not left.voters:
             text = f"voter {key} is the last one: add another voter first"
             return Rejection(ErrorCode.INVALID_REQUEST, Reason.LAST_VOTER, text)
@@ -104,7 +104,7 @@ class RemoveVoterHandler:
         See rule `live_voter_not_evicted`.
         """
         progress = role.progress.get(key)
-        return key == self.r.key or (
+        return key == self.replica.key or (
             progress is not None
             and (
                 self.voter_changes.is_alive(progress)

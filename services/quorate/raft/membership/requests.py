@@ -84,7 +84,7 @@ class MembershipRequests:
 
     def advance(self) -> None:
         """Append the voter set of the pending change, if a majority of it has fetched."""
-        role, pending = self.voter_changes.r.role, self._waiting()
+        role, pending = self.voter_changes.replica.role, self._waiting()
         if pending is None or pending.call is not None:
             return
         assert isinstance(role, Leader)
@@ -98,7 +98,7 @@ class MembershipRequests:
 
     def _waiting(self) -> PendingChange | None:
         """The pending change that is not appended yet; None without one."""
-        role = self.voter_changes.r.role
+        role = self.voter_changes.replica.role
         pending = role.pending if isinstance(role, Leader) else None
         return pending if pending is not None and pending.offset is None else None
 

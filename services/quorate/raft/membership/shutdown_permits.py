@@ -31,7 +31,7 @@ class ShutdownPermits:
 
     def __init__(self, voter_changes: VoterChanges) -> None:
         self.voter_changes = voter_changes
-        self.r = voter_changes.r
+        self.replica = voter_changes.replica
 
     def handle(self, token: ReplyToken, request: TakeLeaveRequest) -> None:
         """Issue a permit, or reject with the reason; a repeated request gets a new answer.
@@ -39,19 +39,19 @@ class ShutdownPermits:
         A rejection does not end a permit: the answer that granted it may still be in flight to
         another caller for the same voter, and that voter stops when it arrives.
         """
-        r = self.r
+        replica = self.replica
         obstacle = self.voter_changes.check_leader(request.cluster_id)
         if obstacle is not None:
             self.voter_changes.reject(token, obstacle)
             return
-        role = r.role
+        role = replica.role
         assert isinstance(role, Leader)
         role.shutdown_permits = {
             key: leave
             for key, leave in role.shutdown_permits.items()
-            if leave.until_ms > r.timers.now
+            if leave.until_ms > replica.timers.now
         }
-        voter = r.voters.voter(request.voter)
+        voter = replica.voters.voter(request.voter)
         obstacle = self._why_never(request, voter)
         if obstacle is None and voter is not None:
             obstacle = self.check(role, voter.key)
@@ -59,14 +59,16 @@ class ShutdownPermits:
             assert obstacle is not None
             self.voter_changes.reject(token, obstacle)
             return
-        role.shutdown_permits[voter.key] = ShutdownPermit(r.timers.now, r.timers.after(PERMIT_MS))
+        role.shutdown_permits[voter.key] = ShutdownPermit(
+            replica.timers.now, replica.timers.after(PERMIT_MS)
+        )
         text = f"voter {voter.key} has leave to stop: {self._named(role)} stay"
-        r.out.note(TraceEventKind.LEAVE_GRANTED, text, replica_id=voter.key.node_id)
-        r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+        replica.out.note(TraceEventKind.LEAVE_GRANTED, text, replica_id=voter.key.node_id)
+        replica.out.reply(token, MembershipResponse(ErrorCode.NONE, "", replica.leader_info))
 
     def _why_never(self, request: TakeLeaveRequest, voter: Voter | None) -> Rejection | None:
         """The reason why this voter can never get a permit; None if it can."""
-        voters = self.r.voters
+        voters = self.replica.voters
         if voter is None:
             ids = ", ".join(str(voter.key) for voter in voters)
             text = f"{request.voter} is no voter: the voters are {ids} (node id : directory id)"
@@ -81,7 +83,7 @@ class ShutdownPermits:
 
     def check(self, role: Leader, key: ReplicaKey) -> Rejection | None:
         """The reason why this voter has to wait; None if it may stop now."""
-        r = self.r
+        replica = self.replica
         obstacle = self.voter_changes.check_epoch_committed(
             role
         ) or self.voter_changes.check_no_pending_change(role)
@@ -89,60 +91,69 @@ class ShutdownPermits:
             return obstacle
         # A voter with a permit of the previous leader may still fetch from this one. It gets the
         # longest time without a leader to stop, plus the time after which it counts as silent.
-        age, known_ms = r.timers.now - role.elected_ms, r.config.check_quorum_timeout_ms
+        age, known_ms = replica.timers.now - role.elected_ms, replica.config.check_quorum_timeout_ms
         if age < known_ms:
             text = (
-                f"the leader of epoch {r.epoch} was elected {age} ms ago and has yet to learn who "
+                f"the leader of epoch {replica.epoch} was elected {age} ms ago and has yet to "
+                "learn who "
                 f"is away: try again in {known_ms - age} ms"
             )
             return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
-        stay = [voter.key for voter in r.voters if voter.key != key and self._is_here(role, voter)]
-        if len(stay) >= r.voters.majority:
+        stay = [
+            voter.key for voter in replica.voters if voter.key != key and self._is_here(role, voter)
+        ]
+        if len(stay) >= replica.voters.majority:
             return None
-        away = [voter.key for voter in r.voters if voter.key != key and voter.key not in stay]
+        away = [voter.key for voter in replica.voters if voter.key != key and voter.key not in stay]
         who = ", ".join(self._state(role, other) for other in away)
         text = (
-            f"{key} cannot be spared now: {who}; without it {len(stay)} of {len(r.voters)} voters "
-            f"would stay, and a majority is {r.voters.majority}: wait until they are back"
+            f"{key} cannot be spared now: {who}; without it {len(stay)} of {len(replica.voters)} "
+            "voters "
+            f"would stay, and a majority is {replica.voters.majority}: wait until they are back"
         )
         metadata = (
             ("away", ",".join(str(other.node_id) for other in away)),
-            ("majority", str(r.voters.majority)),
+            ("majority", str(replica.voters.majority)),
             ("stay", str(len(stay))),
         )
         return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTERS_AWAY, text, metadata)
 
     def _is_here(self, role: Leader, voter: Voter) -> bool:
         """True if a voter is available to commit the next records."""
-        r = self.r
-        if holds_permit(r, role, voter.key):
+        replica = self.replica
+        if holds_permit(replica, role, voter.key):
             return False
         if self._is_own(voter.key):
-            return not r.leader_eligibility.is_disk_stalled
+            return not replica.leader_eligibility.is_disk_stalled
         progress = role.progress.get(voter.key)
         last_fetch_ms = None if progress is None else progress.last_fetch_ms
-        return not is_silent(r, last_fetch_ms) and (
+        return not is_silent(replica, last_fetch_ms) and (
             self.voter_changes.check_caught_up(role, voter.key) is None
         )
 
     def _is_own(self, key: ReplicaKey) -> bool:
         """True for the leader's own key; at kraft.version 0 the set has no directory ids."""
-        return key.node_id == self.r.node_id and key.directory_id in (None, self.r.key.directory_id)
+        return key.node_id == self.replica.node_id and key.directory_id in (
+            None,
+            self.replica.key.directory_id,
+        )
 
     def _state(self, role: Leader, key: ReplicaKey) -> str:
         """The reason why a voter does not count, as text."""
-        if holds_permit(self.r, role, key):
+        if holds_permit(self.replica, role, key):
             return f"voter {key.node_id} has leave and is not back"
         if self._is_own(key):
             return f"the disk of voter {key.node_id} hangs"
         progress = role.progress.get(key)
         if progress is None or progress.last_fetch_ms is None:
             return f"voter {key.node_id} has not fetched from this leader"
-        ago_ms = self.r.timers.now - progress.last_fetch_ms
-        if is_silent(self.r, progress.last_fetch_ms):
+        ago_ms = self.replica.timers.now - progress.last_fetch_ms
+        if is_silent(self.replica, progress.last_fetch_ms):
             return f"voter {key.node_id} was last heard {ago_ms} ms ago"
         return f"voter {key.node_id} has not caught up"
 
     def _named(self, role: Leader) -> str:
-        here = [int(voter.key.node_id) for voter in self.r.voters if self._is_here(role, voter)]
+        here = [
+            int(voter.key.node_id) for voter in self.replica.voters if self._is_here(role, voter)
+        ]
         return f"the voters {here}"

@@ -39,29 +39,29 @@ class VoterChanges:
     """The voter change that a leader may have in progress, at most one."""
 
     def __init__(self, replica: Replica, leader_replication: LeaderReplication) -> None:
-        self.r = replica
+        self.replica = replica
         self.leader_replication = leader_replication
 
     # --- preconditions ----------------------------------------------------------------------------
 
     def check_leader(self, cluster_id: ClusterId | None) -> Rejection | None:
         """Reject a request for another cluster, or at a replica that does not lead."""
-        r = self.r
-        if cluster_id is not None and cluster_id != r.config.cluster_id:
+        replica = self.replica
+        if cluster_id is not None and cluster_id != replica.config.cluster_id:
             return Rejection(
                 ErrorCode.INCONSISTENT_CLUSTER_ID,
                 Reason.INCONSISTENT_CLUSTER_ID,
-                f"cluster_id is {cluster_id}, this is cluster {r.config.cluster_id}: ask a "
+                f"cluster_id is {cluster_id}, this is cluster {replica.config.cluster_id}: ask a "
                 "controller of your cluster",
             )
-        if not isinstance(r.role, Leader):
-            leader_id = r.election.leader_id
+        if not isinstance(replica.role, Leader):
+            leader_id = replica.election.leader_id
             known = f"the leader is {leader_id}" if leader_id is not None else "none is known"
-            text = f"node {r.node_id} does not lead epoch {r.epoch}; {known}"
+            text = f"node {replica.node_id} does not lead epoch {replica.epoch}; {known}"
             return Rejection(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
-        if r.is_stopping:
+        if replica.is_stopping:
             # Rule `stopping_replica`: a stopping leader completes changes, and begins none.
-            text = f"node {r.node_id} does not lead epoch {r.epoch} any more: it stops"
+            text = f"node {replica.node_id} does not lead epoch {replica.epoch} any more: it stops"
             return Rejection(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
         return None
 
@@ -71,44 +71,46 @@ class VoterChanges:
         Rule `check_quorum_restart`: a leader younger than the fetch timeout cannot tell failed
         voters from slow ones.
         """
-        r = self.r
-        if r.log.kraft_version < 1:
+        replica = self.replica
+        if replica.log.kraft_version < 1:
             text = (
                 "kraft.version is 0, where the voters stand in the settings: upgrade it first "
                 "(quorate features upgrade --feature kraft.version=1)"
             )
             return Rejection(ErrorCode.UNSUPPORTED_VERSION, Reason.KRAFT_VERSION_TOO_OLD, text)
         obstacle = self.check_epoch_committed(role) or self.check_no_pending_change(role)
-        age = r.timers.now - role.elected_ms
-        if obstacle is None and age < r.config.fetch_timeout_ms:
+        age = replica.timers.now - role.elected_ms
+        if obstacle is None and age < replica.config.fetch_timeout_ms:
             text = (
-                f"the leader of epoch {r.epoch} was elected {age} ms ago and has yet to learn who "
-                f"fetches: try again in {r.config.fetch_timeout_ms} ms"
+                f"the leader of epoch {replica.epoch} was elected {age} ms ago and has yet to "
+                "learn who "
+                f"fetches: try again in {replica.config.fetch_timeout_ms} ms"
             )
             return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
         return obstacle
 
     def check_epoch_committed(self, role: Leader) -> Rejection | None:
         """The rejection before a record of the own epoch is committed: the set is uncertain."""
-        r = self.r
-        if r.commit_state.has_committed_in_epoch(role):
-            return _why_second_quorum(r)
+        replica = self.replica
+        if replica.commit_state.has_committed_in_epoch(role):
+            return _why_second_quorum(replica)
         text = (
-            f"the leader has not committed a record of its epoch {r.epoch} yet: try again when a "
+            f"the leader has not committed a record of its epoch {replica.epoch} yet: try again "
+            "when a "
             "majority of the voters fetches"
         )
         return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
 
     def check_no_pending_change(self, role: Leader) -> Rejection | None:
         """The rejection while another change is in progress."""
-        r = self.r
+        replica = self.replica
         if role.pending is not None:
             what = role.pending.what
         elif role.transfer is not None:
             # The held proposals are for the next offsets.
             what = f"hand over to {role.transfer.to}"
         elif not self.is_committed():
-            what = f"the set at offset {r.log.voters_offset}"
+            what = f"the set at offset {replica.log.voters_offset}"
         else:
             return None
         return Rejection(
@@ -120,9 +122,9 @@ class VoterChanges:
 
     def is_committed(self) -> bool:
         """True if the latest set and the latest kraft.version are committed."""
-        r = self.r
-        newest = max(r.log.voters_offset, r.log.kraft_version_offset)
-        return newest < r.high_watermark
+        replica = self.replica
+        newest = max(replica.log.voters_offset, replica.log.kraft_version_offset)
+        return newest < replica.high_watermark
 
     def check_live_majority(
         self, role: Leader, voters: VoterSet, pending: PendingChange | None = None
@@ -137,7 +139,7 @@ class VoterChanges:
         if len(alive) >= voters.majority:
             return None
         lively = [int(key.node_id) for key in alive]
-        within = f"within {self.r.config.fetch_timeout_ms} ms"
+        within = f"within {self.replica.config.fetch_timeout_ms} ms"
         since = within if pending is None else "since this was asked for"
         recent = _alive(self, role, voters)
         late = [int(key.node_id) for key in recent if key not in alive]
@@ -152,17 +154,17 @@ class VoterChanges:
 
     def voters_after(self, request: AddRaftVoterRequest | RemoveRaftVoterRequest) -> VoterSet:
         """The voter set after this change."""
-        voters, key = self.r.voters, request.voter
+        voters, key = self.replica.voters, request.voter
         if isinstance(request, RemoveRaftVoterRequest):
             return voters.without(key, decommission=request.decommissions)
         return voters.with_voter(Voter(key))
 
     def begin_round(self, role: Leader, pending: PendingChange) -> None:
         """Start a round of Fetches by the voters, as a linearizable read does (decision 0002)."""
-        r = self.r
+        replica = self.replica
         pending.read_round = role.begin_round()
-        wait_ms = r.config.fetch_timeout_ms * LIVE_FETCH_TIMEOUTS
-        pending.live_by = min(pending.deadline, r.timers.after(wait_ms))
+        wait_ms = replica.config.fetch_timeout_ms * LIVE_FETCH_TIMEOUTS
+        pending.live_by = min(pending.deadline, replica.timers.after(wait_ms))
 
     def wait(self, role: Leader, pending: PendingChange) -> None:
         """Make this the change in progress, and answer parked Fetches so that new ones arrive."""
@@ -182,21 +184,24 @@ class VoterChanges:
 
     def is_recent(self, moment: Millis | None) -> bool:
         """True if a time is within the last fetch timeout."""
-        return moment is not None and self.r.timers.now - moment <= self.r.config.fetch_timeout_ms
+        return (
+            moment is not None
+            and self.replica.timers.now - moment <= self.replica.config.fetch_timeout_ms
+        )
 
     def check_caught_up(self, role: Leader, key: ReplicaKey) -> Rejection | None:
         """The rejection unless caught up within a fetch timeout, with bounded lag (KAFKA-19933)."""
-        r = self.r
+        replica = self.replica
         progress = role.progress.get(key)
         if progress is None or progress.fetch_offset is None:
             text = f"node {key.node_id} has not fetched from this leader: start it, and let it"
             return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_LAGGING, text)
-        lag = max(0, r.commit_state.fetchable_end(key) - progress.fetch_offset)
+        lag = max(0, replica.commit_state.fetchable_end(key) - progress.fetch_offset)
         if self.is_recent(progress.last_caught_up_ms) and lag <= LAG_MAX:
             return None
         text = (
             f"node {key.node_id} is {lag} records behind and was not caught up within "
-            f"{r.config.fetch_timeout_ms} ms: wait until it is"
+            f"{replica.config.fetch_timeout_ms} ms: wait until it is"
         )
         return Rejection(
             ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_LAGGING, text, (("lag", str(lag)),)
@@ -204,7 +209,7 @@ class VoterChanges:
 
     def address(self, listeners: tuple[Endpoint, ...]) -> Endpoint | None:
         """The endpoint of the listener that all voters share."""
-        return next((e for e in listeners if e.name == self.r.config.listener_name), None)
+        return next((e for e in listeners if e.name == self.replica.config.listener_name), None)
 
     def check_listeners(self, listeners: tuple[Endpoint, ...]) -> Rejection | None:
         """The rejection for endpoints without the common listener, or with duplicate names.
@@ -217,7 +222,7 @@ class VoterChanges:
         if len(set(names)) < len(names):
             text = f"listeners has {shown}: name each once"
         elif self.address(listeners) is None:
-            wanted = self.r.config.listener_name
+            wanted = self.replica.config.listener_name
             text = (
                 f"listeners has {shown or 'none'}: the voters reach each other by {wanted}, "
                 "so add that one"
@@ -243,7 +248,7 @@ class VoterChanges:
 
     def reject(self, token: ReplyToken, rejection: Rejection) -> None:
         """Answer with the rejection."""
-        self.r.out.reply(token, rejection.response(self.r.leader_info))
+        self.replica.out.reply(token, rejection.response(self.replica.leader_info))
 
     # --- progress ---------------------------------------------------------------------------------
 
@@ -251,18 +256,18 @@ class VoterChanges:
         self, pending: PendingChange | None, *before: ControlRecord, voters: VoterSet
     ) -> None:
         """Append the new voter set; `pending` is for callers that wait until it is committed."""
-        role = self.r.role
+        role = self.replica.role
         assert isinstance(role, Leader)
         role.pending = pending
         if pending is not None:
-            pending.offset = Offset(self.r.log.end.offset + len(before))
+            pending.offset = Offset(self.replica.log.end.offset + len(before))
             pending.read_round = 0
         self.leader_replication.append_voters(*before, KRaftVoters(voters))
 
     def expire(self) -> None:
         """Answer callers that have waited for too long; an appended set stays in effect."""
-        r = self.r
-        role = r.role
+        replica = self.replica
+        role = replica.role
         pending = role.pending if isinstance(role, Leader) else None
         if pending is None:
             return
@@ -270,7 +275,7 @@ class VoterChanges:
         if pending.offset is None:
             self._expire_waiting(role, pending)
             return
-        if pending.deadline > r.timers.now:
+        if pending.deadline > replica.timers.now:
             return
         role.pending = None
         text = (
@@ -287,7 +292,7 @@ class VoterChanges:
 
     def _expire_waiting(self, role: Leader, pending: PendingChange) -> None:
         """Reject a change not appended in time: too few fetched, or the voter did not answer."""
-        now = self.r.timers.now
+        now = self.replica.timers.now
         silent = None
         if pending.live_by is not None and pending.live_by <= now:
             silent = self.why_silent(role, pending)
@@ -312,8 +317,8 @@ class VoterChanges:
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the times at which the pending change continues or times out."""
-        r = self.r
-        role = r.role
+        replica = self.replica
+        role = replica.role
         pending = role.pending if isinstance(role, Leader) else None
         if pending is None:
             return
@@ -325,10 +330,10 @@ class VoterChanges:
             due.append(pending.live_by)
             # A voter whose permit expires counts again.
             lapses = (leave.until_ms for leave in role.shutdown_permits.values())
-            due += [until_ms for until_ms in lapses if until_ms > r.timers.now]
+            due += [until_ms for until_ms in lapses if until_ms > replica.timers.now]
         elif pending.call is None:
             # It continues in a step of its own, after all earlier decisions.
-            due.append(r.timers.now)
+            due.append(replica.timers.now)
 
 
 def _has_echoed(role: Leader, pending: PendingChange, key: ReplicaKey) -> bool:
@@ -347,11 +352,11 @@ def _alive(
     pending: PendingChange | None = None,
 ) -> list[ReplicaKey]:
     """Voters of a set without a permit that fetched recently, or since `pending` began."""
-    own = voter_changes.r.key
+    own = voter_changes.replica.key
     return [
         voter.key
         for voter in voters
-        if not holds_permit(voter_changes.r, role, voter.key)
+        if not holds_permit(voter_changes.replica, role, voter.key)
         and (
             voter.key == own
             or (
@@ -371,9 +376,9 @@ def _remedy(late: list[int], within: str) -> str:
     )
 
 
-def _why_second_quorum(r: Replica) -> Rejection | None:
+def _why_second_quorum(replica: Replica) -> Rejection | None:
     """Rule `sole_voter_conflict`: commits are not reliable while there is another quorum."""
-    remark = r.second_quorum.remark()
+    remark = replica.second_quorum.remark()
     if remark is None:
         return None
     return Rejection(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, remark)

@@ -26,7 +26,7 @@ class FetchResponder:
     """Responses to the Fetches of one leadership."""
 
     def __init__(self, replica: Replica, read_index: ReadIndex) -> None:
-        self.r = replica
+        self.replica = replica
         self.read_index = read_index
 
     def supersede_parked(self, role: Leader, key: ReplicaKey | None) -> None:
@@ -44,23 +44,23 @@ class FetchResponder:
         `by` is an earlier limit, if any: the time from which this voter's process counts
         (rule `one_process_per_voter`).
         """
-        r = self.r
+        replica = self.replica
         request = fetch.request
         if self._serve(role, fetch):
             return
         if request.max_wait_ms <= 0 or self._wants_round(role, fetch):
             self.reply(role, fetch.token)
             return
-        wait = min(request.max_wait_ms, r.config.request_timeout_ms // 2)
+        wait = min(request.max_wait_ms, replica.config.request_timeout_ms // 2)
         if self._wants_high_watermark(role, fetch):
-            wait = min(wait, r.config.high_watermark_linger_ms)
-        fetch.deadline = r.timers.after(wait)
+            wait = min(wait, replica.config.high_watermark_linger_ms)
+        fetch.deadline = replica.timers.after(wait)
         if by is not None:
             fetch.deadline = min(fetch.deadline, by)
         role.parked.add(fetch)
 
     def _known_high_watermark(self, role: Leader) -> Offset:
-        known = self.r.commit_state.reportable_high_watermark(role)
+        known = self.replica.commit_state.reportable_high_watermark(role)
         return UNKNOWN_OFFSET if known is None else known
 
     def _wants_high_watermark(self, role: Leader, fetch: ParkedFetch) -> bool:
@@ -87,7 +87,7 @@ class FetchResponder:
         endless loop of answers.
         """
         needed, key = self.read_index.needed_round(role), fetch.key
-        if fetch.request.read_round >= needed or key is None or key not in self.r.voters:
+        if fetch.request.read_round >= needed or key is None or key not in self.replica.voters:
             return False
         progress = role.progress.get(key)
         if progress is None or progress.told_round >= needed:
@@ -97,10 +97,10 @@ class FetchResponder:
 
     def _serve(self, role: Leader, fetch: ParkedFetch) -> bool:
         request = fetch.request
-        end = self.r.commit_state.fetchable_end(fetch.key)
+        end = self.replica.commit_state.fetchable_end(fetch.key)
         if request.fetch_offset >= end:
             return False
-        bytes_max = min(request.max_bytes, self.r.config.fetch_max_bytes)
+        bytes_max = min(request.max_bytes, self.replica.config.fetch_max_bytes)
         records = LogRange(start=request.fetch_offset, end=end, bytes_max=bytes_max)
         self.reply(role, fetch.token, records=records)
         return True
@@ -115,33 +115,33 @@ class FetchResponder:
         records: LogRange | None = None,
     ) -> None:
         """Answer a Fetch; each response carries the round of the pending reads."""
-        r = self.r
+        replica = self.replica
         role.read_round_is_sent = True
         # The replica may truncate or replace its log because of this answer.
         left = diverging or snapshot_id
         response = FetchResponse(
             error=ErrorCode.NONE,
-            leader=r.leader_info,
+            leader=replica.leader_info,
             high_watermark=self._known_high_watermark(role),
-            log_start_offset=r.log.log_start,
+            log_start_offset=replica.log.log_start,
             diverging=diverging,
             snapshot_id=snapshot_id,
             records=records,
             read_round=role.read_round,
-            voters_known=() if left is None else marks_below(r.log, left.offset),
+            voters_known=() if left is None else marks_below(replica.log, left.offset),
         )
-        r.out.reply(token, response)
+        replica.out.reply(token, response)
 
     def _parked_voters(self, role: Leader) -> list[ParkedFetch]:
         """The parked Fetches of the voters of the latest voter set."""
         if not role.parked:
             return []
-        found = [role.parked.by_replica(voter.key) for voter in self.r.voters.voters]
+        found = [role.parked.by_replica(voter.key) for voter in self.replica.voters.voters]
         return [fetch for fetch in found if fetch is not None]
 
     def answer_parked_voters(self) -> None:
         """Answer the parked voters after an append; observers may not read it before the commit."""
-        role = self.r.role
+        role = self.replica.role
         if not isinstance(role, Leader):
             return
         for fetch in self._parked_voters(role):
@@ -156,21 +156,21 @@ class FetchResponder:
 
     def answer_on_commit(self, role: Leader) -> None:
         """Answer after a rise of the high watermark: voters now, observers in slices."""
-        r = self.r
+        replica = self.replica
         if not role.parked:
             return
         self.answer_parked_voters()
-        linger = r.timers.after(r.config.high_watermark_linger_ms)
+        linger = replica.timers.after(replica.config.high_watermark_linger_ms)
         for fetch in role.parked.not_due():
-            if fetch.request.fetch_offset < r.high_watermark:
-                role.parked.make_due(fetch, r.timers.now)
+            if fetch.request.fetch_offset < replica.high_watermark:
+                role.parked.make_due(fetch, replica.timers.now)
             elif self._wants_high_watermark(role, fetch):
                 role.parked.answer_by(fetch, linger)
         self._answer_due(role)
 
     def expire(self, role: Leader) -> None:
         """Answer the Fetches that have reached their deadline."""
-        now = self.r.timers.now
+        now = self.replica.timers.now
         if role.parked.is_any_due(now):
             for fetch in self._parked_voters(role):
                 if fetch.deadline <= now:
@@ -179,6 +179,6 @@ class FetchResponder:
             self._answer_due(role)
 
     def _answer_due(self, role: Leader) -> None:
-        for fetch in role.parked.take_due(self.r.timers.now):
+        for fetch in role.parked.take_due(self.replica.timers.now):
             if not self._serve(role, fetch):
                 self.reply(role, fetch.token)

@@ -37,7 +37,7 @@ class FollowerReplication:
     """Fetching of one replica."""
 
     def __init__(self, replica: Replica, leader_contact: LeaderContact, incarnation: int) -> None:
-        self.r = replica
+        self.replica = replica
         self.leader_contact = leader_contact
         self.incarnation = incarnation
         self.fetch_response_validator = FetchResponseValidator(replica)
@@ -53,55 +53,59 @@ class FollowerReplication:
 
     def drive(self) -> None:
         """Send the request that is due, if any."""
-        role = self.r.role
+        role = self.replica.role
         if isinstance(role, Follower) and not role.leader_resigned:
             self._fetch(role)
 
     def may_fetch(self) -> bool:
         """True if a Fetch may be sent: its offset acknowledges only what is flushed."""
-        log = self.r.log
+        log = self.replica.log
         return self.cutting is None and log.flushed == log.end.offset
 
     def _fetch(self, role: Follower) -> None:
-        r = self.r
+        replica = self.replica
         # The usual case: a Fetch is in flight, or the flush that it waits for is in progress.
         if role.download is None and not (
             self.may_fetch()
-            and r.request_manager.may_send(RequestKind.FETCH, role.leader_id, r.timers.now)
+            and replica.request_manager.may_send(
+                RequestKind.FETCH, role.leader_id, replica.timers.now
+            )
         ):
             return
-        peer = r.leader_peer()
-        standing = r.leader_contradictions.unresolved(r.epoch)
-        if peer is None or (standing is not None and standing.retry_ms > r.timers.now):
+        peer = replica.leader_peer()
+        standing = replica.leader_contradictions.unresolved(replica.epoch)
+        if peer is None or (standing is not None and standing.retry_ms > replica.timers.now):
             return
         if role.download is not None:
             self.snapshot_installer.fetch(role.download, peer)
         else:
             voters_at = None
             if not role.has_fetched:
-                voters_at = mark_of(r.log)
-                answered_since = r.timers.after(-r.config.election_timeout_ms)
-                r.voter_addresses.on_sent(peer, r.voters, answered_since)
-            r.send(
-                RequestKind.FETCH, peer, self.fetch_request(r.config.fetch_max_wait_ms, voters_at)
+                voters_at = mark_of(replica.log)
+                answered_since = replica.timers.after(-replica.config.election_timeout_ms)
+                replica.voter_addresses.on_sent(peer, replica.voters, answered_since)
+            replica.send(
+                RequestKind.FETCH,
+                peer,
+                self.fetch_request(replica.config.fetch_max_wait_ms, voters_at),
             )
 
     def fetch_request(
         self, max_wait_ms: Millis, voters_at: VotersMark | None = None
     ) -> FetchRequest:
         """Build a Fetch with this replica's log end and endpoints."""
-        r = self.r
+        replica = self.replica
         return FetchRequest(
-            cluster_id=r.config.cluster_id,
-            replica=fetch_identity(r),
-            current_leader_epoch=r.epoch,
-            fetch_offset=r.log.end.offset,
-            last_fetched_epoch=r.log.end.epoch,
+            cluster_id=replica.config.cluster_id,
+            replica=fetch_identity(replica),
+            current_leader_epoch=replica.epoch,
+            fetch_offset=replica.log.end.offset,
+            last_fetched_epoch=replica.log.end.epoch,
             max_wait_ms=max_wait_ms,
-            max_bytes=r.config.fetch_max_bytes,
-            high_watermark=r.high_watermark or UNKNOWN_OFFSET,
-            replica_endpoints=r.config.endpoints,
-            read_round=self.read_round[1] if self.read_round[0] == r.epoch else 0,
+            max_bytes=replica.config.fetch_max_bytes,
+            high_watermark=replica.high_watermark or UNKNOWN_OFFSET,
+            replica_endpoints=replica.config.endpoints,
+            read_round=self.read_round[1] if self.read_round[0] == replica.epoch else 0,
             incarnation=self.incarnation,
             voters_at=voters_at,
         )
@@ -128,7 +132,7 @@ class FollowerReplication:
         if problem is not None:
             contact.on_contradiction(role, problem)
             if self.fetch_response_validator.shows_another_quorum(response):
-                self.r.second_quorum.prove(role.leader_id, self.r.epoch, problem)
+                self.replica.second_quorum.prove(role.leader_id, self.replica.epoch, problem)
         elif response.diverging is not None:
             self._cut(response.diverging)
         else:
@@ -136,13 +140,13 @@ class FollowerReplication:
 
     def _take(self, role: Follower, response: FetchResponse) -> None:
         """Apply a valid response of the leader: records, none, or the snapshot to fetch."""
-        r = self.r
+        replica = self.replica
         self.leader_contact.on_valid_response(role)
-        self.read_round = (r.epoch, response.read_round)
+        self.read_round = (replica.epoch, response.read_round)
         # If known only from the voter set, they would be lost with the removal of the leader.
-        r.leader_endpoints = r.leader_endpoints or response.leader.endpoints
+        replica.leader_endpoints = replica.leader_endpoints or response.leader.endpoints
         if response.high_watermark != UNKNOWN_OFFSET:
-            r.commit_state.on_leader_high_watermark(response.high_watermark)
+            replica.commit_state.on_leader_high_watermark(response.high_watermark)
         if response.snapshot_id is not None:
             self.snapshot_installer.begin(role, response.snapshot_id)
             return
@@ -150,63 +154,63 @@ class FollowerReplication:
             self._append(response.records)
         # Only now this log is known to be a prefix of the leader's.
         self.leader_contact.on_agreement()
-        r.commit_state.advance(Offset(min(response.high_watermark, r.log.end.offset)))
+        replica.commit_state.advance(Offset(min(response.high_watermark, replica.log.end.offset)))
         self.abstention_exit.on_high_watermark(response.high_watermark)
 
     def _append(self, fetched: FetchedBatches) -> None:
         """Append batches that continue this log (rule `disk_fail_stop`)."""
-        r = self.r
-        base = r.log.end.offset
+        replica = self.replica
+        base = replica.log.end.offset
         last = fetched.batches[-1]
         end = OffsetAndEpoch(epoch=last.epoch, offset=Offset(last.last_offset + 1))
         starts: list[EpochStart] = []
-        epoch = r.log.end.epoch
+        epoch = replica.log.end.epoch
         for batch in fetched.batches:
             if batch.epoch > epoch:
                 epoch = batch.epoch
                 starts.append(EpochStart(epoch, batch.base_offset))
-        r.out.emit(AppendToLog(base, end, fetched))
-        r.log.append(end, starts)
+        replica.out.emit(AppendToLog(base, end, fetched))
+        replica.log.append(end, starts)
         for batch in fetched.batches:
             for index, record in enumerate(batch.control):
-                if r.log.append_control(Offset(batch.base_offset + index), record):
+                if replica.log.append_control(Offset(batch.base_offset + index), record):
                     offset = batch.base_offset + index
-                    text = f"voters are {r.voters.ids} from offset {offset}"
-                    r.out.note(TraceEventKind.VOTERS_LEARNED, text, offset=offset)
+                    text = f"voters are {replica.voters.ids} from offset {offset}"
+                    replica.out.note(TraceEventKind.VOTERS_LEARNED, text, offset=offset)
 
     # --- divergence -------------------------------------------------------------------------------
 
     def _cut(self, diverging: OffsetAndEpoch) -> None:
         """Request truncation to the common prefix; the disk rejects it if no batch begins there."""
-        r = self.r
-        to = r.log.truncation_point(diverging)
-        records = r.log.end.offset - to.offset
+        replica = self.replica
+        to = replica.log.truncation_point(diverging)
+        records = replica.log.end.offset - to.offset
         text = f"leader diverges at {diverging}: cuts {records} record(s)"
-        r.out.note(TraceEventKind.LOG_CUT, text, records=records)
-        self.cutting = TruncateLog(to, r.log.generation + 1)
-        r.out.emit(self.cutting)
+        replica.out.note(TraceEventKind.LOG_CUT, text, records=records)
+        self.cutting = TruncateLog(to, replica.log.generation + 1)
+        replica.out.emit(self.cutting)
 
     def handle_truncated(self, event: LogTruncated) -> None:
         """Handle a completed truncation."""
-        r = self.r
+        replica = self.replica
         if self.cutting is None or event.generation != self.cutting.generation:
             return
         self.cutting = None
-        r.log.truncate(event.to)
-        if isinstance(r.role, Follower):
-            self.leader_contact.on_valid_response(r.role)
+        replica.log.truncate(event.to)
+        if isinstance(replica.role, Follower):
+            self.leader_contact.on_valid_response(replica.role)
             self.leader_contact.on_agreement()
 
     def handle_truncation_refused(self, event: TruncationRefused) -> None:
         """Handle a rejected truncation: this log has other batches than the leaders wrote."""
         cutting, self.cutting = self.cutting, None
-        if cutting is not None and isinstance(self.r.role, Follower):
-            self.leader_contact.on_contradiction(self.r.role, event.reason)
+        if cutting is not None and isinstance(self.replica.role, Follower):
+            self.leader_contact.on_contradiction(self.replica.role, event.reason)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the time to retry a leader that contradicted this log."""
-        r = self.r
-        standing = r.leader_contradictions.unresolved(r.election.epoch)
-        now = r.timers.now
-        if standing is not None and isinstance(r.role, Follower) and standing.retry_ms > now:
+        replica = self.replica
+        standing = replica.leader_contradictions.unresolved(replica.election.epoch)
+        now = replica.timers.now
+        if standing is not None and isinstance(replica.role, Follower) and standing.retry_ms > now:
             due.append(standing.retry_ms)

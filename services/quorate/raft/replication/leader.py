@@ -50,7 +50,7 @@ class LeaderReplication:
         epoch_guard: EpochGuard,
         read_index: ReadIndex,
     ) -> None:
-        self.r = replica
+        self.replica = replica
         self.role_transitions = role_transitions
         self.epoch_guard = epoch_guard
         self.read_index = read_index
@@ -63,48 +63,51 @@ class LeaderReplication:
 
     def propose(self, event: RecordsProposed) -> None:
         """Append a proposer's batch immediately; it is flushed and replicated in parallel."""
-        r = self.r
-        role = r.role
-        if not isinstance(role, Leader) or event.epoch != r.epoch or r.is_stopping:
-            refused = ProposalResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=r.leader_info)
-            r.out.reply(event.token, refused)
+        replica = self.replica
+        role = replica.role
+        if not isinstance(role, Leader) or event.epoch != replica.epoch or replica.is_stopping:
+            refused = ProposalResponse(
+                error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=replica.leader_info
+            )
+            replica.out.reply(event.token, refused)
             return
         if role.transfer is not None:
             role.transfer.held_proposals.append(event)
             return
         batch = event.batch
-        if not 0 < len(batch.data) <= r.config.batch_bytes_max or batch.record_count < 1:
-            r.out.reply(
-                event.token, ProposalResponse(error=ErrorCode.INVALID_REQUEST, leader=r.leader_info)
+        if not 0 < len(batch.data) <= replica.config.batch_bytes_max or batch.record_count < 1:
+            replica.out.reply(
+                event.token,
+                ProposalResponse(error=ErrorCode.INVALID_REQUEST, leader=replica.leader_info),
             )
             return
-        base = r.log.end.offset
-        end = OffsetAndEpoch(epoch=r.epoch, offset=Offset(base + batch.record_count))
-        r.out.emit(AppendToLog(base, end, batch))
-        r.log.append(end)
+        base = replica.log.end.offset
+        end = OffsetAndEpoch(epoch=replica.epoch, offset=Offset(base + batch.record_count))
+        replica.out.emit(AppendToLog(base, end, batch))
+        replica.log.append(end)
         last = Offset(end.offset - 1)
-        r.out.reply(
+        replica.out.reply(
             event.token,
             ProposalResponse(
-                error=ErrorCode.NONE, leader=r.leader_info, base_offset=base, last_offset=last
+                error=ErrorCode.NONE, leader=replica.leader_info, base_offset=base, last_offset=last
             ),
         )
         self.fetch_responder.answer_parked_voters()
 
     def append_voters(self, *records: ControlRecord) -> None:
         """Append control records with a voter set, which is in effect immediately (KIP-853)."""
-        r = self.r
-        role = r.role
+        replica = self.replica
+        role = replica.role
         assert isinstance(role, Leader)
-        before = r.voters
-        r.append_control(*records)
+        before = replica.voters
+        replica.append_control(*records)
         self.progress_tracker.rekey(role)
         self.progress_tracker.voters_added(role, before)
         # Rule `check_quorum_restart`: the new set gets a full interval before check-quorum applies
         # to it.
         role.recent_fetchers.clear()
-        role.check_quorum_deadline = r.timers.check_quorum_deadline()
-        role.begin_epoch_deadline = r.timers.now
+        role.check_quorum_deadline = replica.timers.check_quorum_deadline()
+        role.begin_epoch_deadline = replica.timers.now
         # Rule `fetch_view_at_response`: an observer with a parked Fetch may be a voter now, whose
         # Fetch commits this.
         self.fetch_responder.answer_parked_voters()
@@ -114,20 +117,20 @@ class LeaderReplication:
 
     def handle_fetch(self, token: ReplyToken, request: FetchRequest) -> None:
         """Answer a Fetch, or park it until there is data."""
-        r = self.r
-        role = r.role
+        replica = self.replica
+        role = replica.role
         error = self._reason_to_refuse(request) or self._malformed(request)
         if error is not None or not isinstance(role, Leader):
             self._refuse(token, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
         mark = request.voters_at
-        if mark is not None and is_of_another_quorum(r.log, mark):
+        if mark is not None and is_of_another_quorum(replica.log, mark):
             text = f"{request.replica} fetches with the log of another quorum: refused"
-            r.out.tell(TraceEventKind.REFUSED_LOG, "another log", text)
+            replica.out.tell(TraceEventKind.REFUSED_LOG, "another log", text)
             self._refuse(token, ErrorCode.INCONSISTENT_VOTER_SET)
             return
         key = self.progress_tracker.known_key(request.replica)
-        is_voter = key is not None and key in r.voters
+        is_voter = key is not None and key in replica.voters
         admission, counts_from = Admission.COUNTED, None
         if is_voter and key is not None:
             admission = self.cloned_voters.admit(role, key, request)
@@ -159,22 +162,22 @@ class LeaderReplication:
                 if is_voter:
                     self.update_high_watermark()
                 # A commit of its own removal ends leadership within this step.
-                if r.role is role:
-                    fetch = ParkedFetch(token, key, request, r.timers.now)
+                if replica.role is role:
+                    fetch = ParkedFetch(token, key, request, replica.timers.now)
                     self.fetch_responder.serve_or_park(role, fetch, by=counts_from)
                 else:
-                    info = r.leader_info
-                    r.out.reply(
+                    info = replica.leader_info
+                    replica.out.reply(
                         token, FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
                     )
 
     def _refuse(self, token: ReplyToken, error: ErrorCode) -> None:
         leader = self.epoch_guard.leader_info_for(error)
-        self.r.out.reply(token, FetchResponse(error=error, leader=leader))
+        self.replica.out.reply(token, FetchResponse(error=error, leader=leader))
 
     def caller_gone(self, token: ReplyToken) -> None:
         """Handle the disconnect of a parked Fetch: its process may have ended."""
-        role = self.r.role
+        role = self.replica.role
         if isinstance(role, Leader):
             self.cloned_voters.gone(role, role.parked.remove(token))
             self.read_index.drop(role, token)
@@ -186,7 +189,7 @@ class LeaderReplication:
         is smaller than its records. The snapshot of `format` has no metadata. A reader without a
         replica id gets the records.
         """
-        log = self.r.log
+        log = self.replica.log
         newest = log.newest_snapshot
         is_empty = request.replica is not None and request.fetch_offset == 0
         if is_empty and newest is not None and newest.offset > 0:
@@ -195,7 +198,7 @@ class LeaderReplication:
 
     def handle_fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
         """Answer with a snapshot chunk; counts for check-quorum like a Fetch (KIP-630)."""
-        role = self.r.role
+        role = self.replica.role
         error = self._reason_to_refuse(request)
         if error is not None or not isinstance(role, Leader):
             error = error or ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -203,7 +206,7 @@ class LeaderReplication:
                 error=error, leader=self.epoch_guard.leader_info_for(error)
             )
         key = self.progress_tracker.known_key(request.replica)
-        is_voter = key is not None and key in self.r.voters
+        is_voter = key is not None and key in self.replica.voters
         if is_voter and key is not None:
             # Rule `one_process_per_voter`: a rejected process does not count for check-quorum.
             admission = self.cloned_voters.admit(role, key, request)
@@ -218,20 +221,20 @@ class LeaderReplication:
         )
 
     def _reason_to_refuse(self, request: FetchRequest | FetchSnapshotRequest) -> ErrorCode | None:
-        r = self.r
-        if request.cluster_id != r.config.cluster_id:
+        replica = self.replica
+        if request.cluster_id != replica.config.cluster_id:
             return ErrorCode.INCONSISTENT_CLUSTER_ID
-        if request.current_leader_epoch < r.epoch:
+        if request.current_leader_epoch < replica.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
-        if request.current_leader_epoch > r.epoch:
+        if request.current_leader_epoch > replica.epoch:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
-        if not isinstance(r.role, Leader):
+        if not isinstance(replica.role, Leader):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return None
 
     def _malformed(self, request: FetchRequest) -> ErrorCode | None:
         """The error for an invalid Fetch: with a later epoch, or from this leader."""
-        is_own = request.replica is not None and request.replica.node_id == self.r.node_id
+        is_own = request.replica is not None and request.replica.node_id == self.replica.node_id
         if is_own or request.last_fetched_epoch > request.current_leader_epoch:
             return ErrorCode.INVALID_REQUEST
         return None
@@ -240,25 +243,28 @@ class LeaderReplication:
 
     def update_high_watermark(self) -> None:
         """Commit what a majority has flushed, and answer the Fetches that waited for it."""
-        r = self.r
-        role = r.role
-        if not isinstance(role, Leader) or not r.commit_state.advance_to_majority(role):
+        replica = self.replica
+        role = replica.role
+        if not isinstance(role, Leader) or not replica.commit_state.advance_to_majority(role):
             return
         self.fetch_responder.answer_on_commit(role)
         self.read_index.committed(role)
-        complete_committed_change(r, role)
+        complete_committed_change(replica, role)
         if self.is_removed():
             self.resign(RoleChangeCause.REMOVED, "its own removal is committed")
 
     def is_removed(self) -> bool:
         """True if this replica's removal from the voters is committed."""
-        return not self.r.is_voter and self.r.log.voters_offset < self.r.high_watermark
+        return (
+            not self.replica.is_voter
+            and self.replica.log.voters_offset < self.replica.high_watermark
+        )
 
     # --- resignation ------------------------------------------------------------------------------
 
     def resign(self, cause: RoleChangeCause, why: str, *, first: ReplicaKey | None = None) -> None:
         """Resign with a list of successors, the best first (KIP-595, EndQuorumEpoch)."""
-        role = self.r.role
+        role = self.replica.role
         if isinstance(role, Leader):
             self.role_transitions.become_resigned(self._successors(role, first), cause, why)
 
@@ -269,42 +275,42 @@ class LeaderReplication:
         committed records cannot be elected. A voter that may have moved or exited may not get the
         notification.
         """
-        r = self.r
+        replica = self.replica
 
         def order(voter: Voter) -> tuple[bool, bool, bool, bool, int]:
-            end = r.commit_state.flushed_end_of(role, voter)
+            end = replica.commit_state.flushed_end_of(role, voter)
             return (
                 voter.key != first,
-                holds_permit(r, role, voter.key),
-                end < r.high_watermark,
+                holds_permit(replica, role, voter.key),
+                end < replica.high_watermark,
                 self._may_be_gone(role, voter.key),
                 -end,
             )
 
-        others = [voter for voter in r.voters if voter.key.node_id != r.node_id]
+        others = [voter for voter in replica.voters if voter.key.node_id != replica.node_id]
         return tuple(voter.key for voter in sorted(others, key=order))
 
     def _may_be_gone(self, role: Leader, key: ReplicaKey) -> bool:
         progress = role.progress.get(key)
         last_fetch_ms = None if progress is None else progress.last_fetch_ms
-        return key in role.unconfirmed or is_silent(self.r, last_fetch_ms)
+        return key in role.unconfirmed or is_silent(self.replica, last_fetch_ms)
 
     def expire(self) -> None:
         """Check the quorum first: a leader that lost it must not answer anything.
 
         See rule `monotonic_clock`.
         """
-        r = self.r
-        role = r.role
+        replica = self.replica
+        role = replica.role
         if not isinstance(role, Leader):
             return
-        if role.check_quorum_deadline <= r.timers.now and not r.is_only_voter:
+        if role.check_quorum_deadline <= replica.timers.now and not replica.is_only_voter:
             why = "no majority of the voters has fetched within the check-quorum interval"
             self.resign(RoleChangeCause.CHECK_QUORUM, why)
             return
-        unflushed_since = r.leader_eligibility.unflushed_since
+        unflushed_since = replica.leader_eligibility.unflushed_since
         if unflushed_since is not None and self.must_resign_for_disk():
-            age_ms = r.timers.now - unflushed_since
+            age_ms = replica.timers.now - unflushed_since
             why = f"its disk has not confirmed a flush for {age_ms} ms"
             self.resign(RoleChangeCause.DISK_HANGS, why)
             return
@@ -315,16 +321,16 @@ class LeaderReplication:
 
         A single voter has no successor.
         """
-        return self.r.leader_eligibility.is_disk_stalled and not self.r.is_only_voter
+        return self.replica.leader_eligibility.is_disk_stalled and not self.replica.is_only_voter
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """Add the deadlines of check-quorum, announcements and parked Fetches."""
-        r = self.r
-        role = r.role
+        replica = self.replica
+        role = replica.role
         if isinstance(role, Leader):
-            if not r.is_only_voter:
+            if not replica.is_only_voter:
                 due.append(role.check_quorum_deadline)
-                flush_deadline = r.leader_eligibility.flush_deadline
+                flush_deadline = replica.leader_eligibility.flush_deadline
                 if flush_deadline is not None:
                     due.append(flush_deadline)
             due.append(role.begin_epoch_deadline)

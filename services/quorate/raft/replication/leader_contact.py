@@ -30,17 +30,17 @@ class LeaderContact:
         leader_failure_detector: LeaderFailureDetector,
         last_contact: LastContact,
     ) -> None:
-        self.r = replica
+        self.replica = replica
         self.leader_updates = leader_updates
         self.leader_failure_detector = leader_failure_detector
         self.last_contact = last_contact
 
     def follower_for(self, in_flight_request: InFlightRequest) -> Follower | None:
         """The role in which this request was sent; None if that leader is no longer followed."""
-        role = self.r.role
+        role = self.replica.role
         if (
             isinstance(role, Follower)
-            and in_flight_request.epoch == self.r.epoch
+            and in_flight_request.epoch == self.replica.epoch
             and in_flight_request.to == role.leader_id
         ):
             return role
@@ -48,35 +48,39 @@ class LeaderContact:
 
     def on_valid_response(self, role: Follower) -> None:
         """Handle a valid response of the leader."""
-        r = self.r
+        replica = self.replica
         if role.leader_resigned:
             return
         role.has_fetched = True
-        r.leader_eligibility.refused_until = None
+        replica.leader_eligibility.refused_until = None
         self.last_contact.on_leader_response()
         role.error_count, role.last_error = 0, None
         role.is_fetch_failing = False
-        r.request_manager.succeeded(RequestKind.FETCH, role.leader_id)
-        r.failed_rounds = 0
-        role.fetch_deadline = r.timers.after(r.config.fetch_timeout_ms)
-        r.leader_suspicion = None
+        replica.request_manager.succeeded(RequestKind.FETCH, role.leader_id)
+        replica.failed_rounds = 0
+        role.fetch_deadline = replica.timers.after(replica.config.fetch_timeout_ms)
+        replica.leader_suspicion = None
 
     def on_contradiction(self, role: Follower, reason: str) -> None:
         """Ignore a contradiction, report it once, retry later; the leader is not live.
 
         See rule `leader_contradiction`.
         """
-        r = self.r
+        replica = self.replica
         role.has_fetched = False
-        text = r.leader_contradictions.record(role.leader_id, r.epoch, reason, r.timers.now)
-        r.out.note(TraceEventKind.CONTRADICTED, text, leader_id=role.leader_id)
+        text = replica.leader_contradictions.record(
+            role.leader_id, replica.epoch, reason, replica.timers.now
+        )
+        replica.out.note(TraceEventKind.CONTRADICTED, text, leader_id=role.leader_id)
 
     def on_agreement(self) -> None:
         """Record that this log and the leader's are consistent again."""
-        r = self.r
-        r.out.note(TraceEventKind.RECONCILED, r.leader_contradictions.resolve(r.epoch))
-        if isinstance(r.role, Follower):
-            r.second_quorum.take_back(r.role.leader_id)
+        replica = self.replica
+        replica.out.note(
+            TraceEventKind.RECONCILED, replica.leader_contradictions.resolve(replica.epoch)
+        )
+        if isinstance(replica.role, Follower):
+            replica.second_quorum.take_back(replica.role.leader_id)
 
     def on_failure(
         self,
@@ -86,12 +90,12 @@ class LeaderContact:
         failure: RequestFailure,
     ) -> None:
         """Handle a missing or unreadable response."""
-        r = self.r
+        replica = self.replica
         if failure is RequestFailure.UNREADABLE:
             self.on_contradiction(role, failure.value)
             return
         role.is_fetch_failing = True
-        r.back_off(kind, in_flight_request.to)
+        replica.back_off(kind, in_flight_request.to)
         if kind is RequestKind.FETCH and failure is RequestFailure.DISCONNECTED:
             self.leader_failure_detector.on_fetch_stream_broken(in_flight_request)
 
@@ -102,11 +106,11 @@ class LeaderContact:
         response: FetchResponse | FetchSnapshotResponse,
     ) -> None:
         """Handle an error, possibly with another leader. A repeated error is logged once."""
-        r = self.r
+        replica = self.replica
         role = self.follower_for(in_flight_request)
         if role is None or role.last_error is not response.error:
             text = f"{in_flight_request.to} answers {kind.value} with {response.error.name}"
-            r.out.note(
+            replica.out.note(
                 TraceEventKind.REFUSED_BY_PEER,
                 text,
                 peer=in_flight_request.to,
@@ -120,21 +124,21 @@ class LeaderContact:
             # This leader is alive, and the other process fetches from it
             # (rule `one_process_per_voter`).
             role.has_fetched = False
-            until = r.timers.after(r.config.fetch_timeout_ms)
-            r.leader_eligibility.refused_until = until
+            until = replica.timers.after(replica.config.fetch_timeout_ms)
+            replica.leader_eligibility.refused_until = until
             if not role.leader_resigned:
                 role.fetch_deadline = until
         if response.error is ErrorCode.INCONSISTENT_VOTER_SET:
             # This leader has compared both logs: it has other voters at the same position (34).
             reason = "it has other voters where this log has the same epoch"
-            r.second_quorum.prove(role.leader_id, r.epoch, reason)
+            replica.second_quorum.prove(role.leader_id, replica.epoch, reason)
         # Another process may have this address now.
         role.is_fetch_failing = True
         role.error_count, role.last_error = role.error_count + 1, response.error
         delay = backoff_ms(
             role.error_count,
-            first_ms=r.config.retry_backoff_ms,
-            longest_ms=r.config.fetch_timeout_ms // RETRY_MAX_SHARE,
-            random=r.timers.random,
+            first_ms=replica.config.retry_backoff_ms,
+            longest_ms=replica.config.fetch_timeout_ms // RETRY_MAX_SHARE,
+            random=replica.timers.random,
         )
-        r.request_manager.back_off(kind, in_flight_request.to, r.timers.after(delay))
+        replica.request_manager.back_off(kind, in_flight_request.to, replica.timers.after(delay))

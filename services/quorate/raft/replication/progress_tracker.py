@@ -27,19 +27,19 @@ class ProgressTracker:
     """The progress of the replicas that fetch from this one."""
 
     def __init__(self, replica: Replica) -> None:
-        self.r = replica
+        self.replica = replica
 
     def known_key(self, replica: ReplicaKey | None) -> ReplicaKey | None:
         """The replica's key in the voter set (kraft.version 0 has no directories)."""
         if replica is None:
             return None
-        voter = self.r.voters.voter(replica)
+        voter = self.replica.voters.voter(replica)
         return voter.key if voter is not None else replica
 
     def rekey(self, role: Leader) -> None:
         """Index by keys with directory ids, which the voters get with kraft.version 1."""
         for key, progress in list(role.progress.items()):
-            voter = self.r.voters.by_id(key.node_id)
+            voter = self.replica.voters.by_id(key.node_id)
             if key.directory_id is None and voter is not None and voter.key != key:
                 del role.progress[key]
                 role.progress[voter.key] = progress
@@ -51,7 +51,7 @@ class ProgressTracker:
 
     def voters_added(self, role: Leader, before: VoterSet) -> None:
         """Reset a new voter's acknowledged offset: those of observers are not trusted."""
-        for voter in self.r.voters:
+        for voter in self.replica.voters:
             progress = role.progress.get(voter.key)
             if progress is not None and before.by_id(voter.key.node_id) is None:
                 progress.fetch_offset = None
@@ -61,11 +61,11 @@ class ProgressTracker:
 
         See rule `live_voter_not_evicted`.
         """
-        role.progress.setdefault(key, Progress()).last_contact_ms = self.r.timers.now
+        role.progress.setdefault(key, Progress()).last_contact_ms = self.replica.timers.now
 
     def on_fetch(self, role: Leader, key: ReplicaKey | None, *, is_voter: bool) -> None:
         """Check-quorum: a majority of the voters that fetch restarts the interval."""
-        r = self.r
+        replica = self.replica
         if key is None:
             return
         # Moved to the end: replicas are in order of their last Fetch.
@@ -75,15 +75,15 @@ class ProgressTracker:
             if not is_voter:
                 self._make_room(role)
         if role.shutdown_permits:
-            on_fetch(r, role, key, progress.last_fetch_ms)
-        progress.last_fetch_ms = r.timers.now
+            on_fetch(replica, role, key, progress.last_fetch_ms)
+        progress.last_fetch_ms = replica.timers.now
         role.progress[key] = progress
-        if not is_voter or key.node_id == r.node_id:
+        if not is_voter or key.node_id == replica.node_id:
             return
         role.recent_fetchers[key.node_id] = None
-        if len(role.recent_fetchers) + (1 if r.is_voter else 0) >= r.voters.majority:
+        if len(role.recent_fetchers) + (1 if replica.is_voter else 0) >= replica.voters.majority:
             role.recent_fetchers.clear()
-            role.check_quorum_deadline = r.timers.check_quorum_deadline()
+            role.check_quorum_deadline = replica.timers.check_quorum_deadline()
 
     def acknowledge(
         self,
@@ -99,7 +99,7 @@ class ProgressTracker:
         If another process may still be this voter, the flushed end of that one counts
         (rule `one_process_per_voter`).
         """
-        r, now = self.r, self.r.timers.now
+        replica, now = self.replica, self.replica.timers.now
         if key is None:
             return
         progress = role.progress[key]
@@ -109,7 +109,7 @@ class ProgressTracker:
             progress.fetch_offset = request.fetch_offset
         endpoints = request.replica_endpoints
         if endpoints != progress.endpoints and (
-            _size(endpoints) <= r.config.observer_endpoints_max
+            _size(endpoints) <= replica.config.observer_endpoints_max
         ):
             if is_voter and progress.endpoints:
                 self._has_moved(role, key)
@@ -117,7 +117,7 @@ class ProgressTracker:
         if request.high_watermark >= 0:
             # It sends one. If a later Fetch has none, it has been restarted.
             progress.told_high_watermark = UNKNOWN_OFFSET
-        available = r.commit_state.readable_by(is_voter=is_voter)
+        available = replica.commit_state.readable_by(is_voter=is_voter)
         if request.fetch_offset >= available:
             progress.last_caught_up_ms = now
         elif (
@@ -130,7 +130,7 @@ class ProgressTracker:
     def _has_moved(self, role: Leader, key: ReplicaKey) -> None:
         """Handle a voter's announcement of other endpoints: check if they can be reached."""
         role.unconfirmed.add(key)
-        role.begin_epoch_deadline = self.r.timers.now
+        role.begin_epoch_deadline = self.replica.timers.now
 
     def reset_progress(self, role: Leader, key: ReplicaKey | None) -> None:
         """Drop the caught-up times of a replica that lost what it acknowledged."""
@@ -140,19 +140,19 @@ class ProgressTracker:
 
     def _make_room(self, role: Leader) -> None:
         """Drop the longest silent observer if full: any client may make up observer ids."""
-        r = self.r
-        if len(role.progress) < r.config.observers_max:
+        replica = self.replica
+        if len(role.progress) < replica.config.observers_max:
             return
-        silent = next((key for key in role.progress if key not in r.voters), None)
+        silent = next((key for key in role.progress if key not in replica.voters), None)
         if silent is not None:
             del role.progress[silent]
 
     def forget_observers(self, role: Leader) -> None:
         """Drop the observers that have not fetched for their session timeout."""
-        r = self.r
-        oldest = r.timers.now - r.config.observer_session_timeout_ms
+        replica = self.replica
+        oldest = replica.timers.now - replica.config.observer_session_timeout_ms
         for key, progress in list(role.progress.items()):
-            if key not in r.voters and (progress.last_fetch_ms or 0) < oldest:
+            if key not in replica.voters and (progress.last_fetch_ms or 0) < oldest:
                 del role.progress[key]
 
 

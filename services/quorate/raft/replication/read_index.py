@@ -24,14 +24,16 @@ class ReadIndex:
     """Pending linearizable reads of one replica."""
 
     def __init__(self, replica: Replica) -> None:
-        self.r = replica
+        self.replica = replica
 
     def begin(self, token: ReplyToken) -> bool:
         """Start a read; True if the voters' parked Fetches must be answered for its round."""
-        r = self.r
-        role = r.role
+        replica = self.replica
+        role = replica.role
         if not isinstance(role, Leader):
-            r.out.reply(token, ReadResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, r.leader_info))
+            replica.out.reply(
+                token, ReadResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, replica.leader_info)
+            )
             return False
         role.reads[token] = role.begin_round()
         self._answer_confirmed(role)
@@ -62,26 +64,26 @@ class ReadIndex:
 
     def confirmed_round(self, role: Leader) -> int:
         """The newest round that a majority has echoed; a leader that is a voter counts itself."""
-        r = self.r
-        own = r.node_id if r.is_voter else None
+        replica = self.replica
+        own = replica.node_id if replica.is_voter else None
         rounds = [
             role.read_round
             if voter.key.node_id == own
             else role.read_rounds_echoed.get(voter.key, 0)
-            for voter in r.voters
+            for voter in replica.voters
         ]
         rounds.sort(reverse=True)
-        return rounds[r.voters.majority - 1] if rounds else 0
+        return rounds[replica.voters.majority - 1] if rounds else 0
 
     def _answer_confirmed(self, role: Leader) -> None:
-        r = self.r
-        if not role.reads or not r.commit_state.has_committed_in_epoch(role):
+        replica = self.replica
+        if not role.reads or not replica.commit_state.has_committed_in_epoch(role):
             return
         confirmed = self.confirmed_round(role)
         ready = list(takewhile(lambda token: role.reads[token] <= confirmed, role.reads))
         if not ready:
             return
-        response = ReadResponse(ErrorCode.NONE, r.leader_info, r.high_watermark)
+        response = ReadResponse(ErrorCode.NONE, replica.leader_info, replica.high_watermark)
         for token in ready:
             del role.reads[token]
-            r.out.reply(token, response)
+            replica.out.reply(token, response)

@@ -22,18 +22,18 @@ class FetchResponseValidator:
     """Checks if a Fetch response can be from a leader that has all committed records."""
 
     def __init__(self, replica: Replica) -> None:
-        self.r = replica
+        self.replica = replica
 
     def find_contradiction(self, role: Follower, response: FetchResponse) -> str | None:
         """The contradiction in this response; None if it is plausible."""
-        r = self.r
+        replica = self.replica
         info = response.leader
-        if info.epoch == r.epoch and info.leader_id not in (None, role.leader_id):
+        if info.epoch == replica.epoch and info.leader_id not in (None, role.leader_id):
             return f"it names {info.leader_id} as leader of its epoch"
-        if 0 <= response.high_watermark < r.high_watermark:
+        if 0 <= response.high_watermark < replica.high_watermark:
             return f"its high watermark is {response.high_watermark}, {self._committed()}"
         marks = response.voters_known
-        if marks and any(is_of_another_quorum(r.log, mark) for mark in marks):
+        if marks and any(is_of_another_quorum(replica.log, mark) for mark in marks):
             return "its log is of another quorum: both have the same epoch where others vote"
         if response.diverging is not None:
             return self._why_not_cut(response.diverging)
@@ -41,7 +41,7 @@ class FetchResponseValidator:
             return self._why_not_snapshot(response.snapshot_id)
         if isinstance(response.records, FetchedBatches):
             return batch_problem(
-                response.records.batches, r.log, epoch=r.epoch, leader_id=role.leader_id
+                response.records.batches, replica.log, epoch=replica.epoch, leader_id=role.leader_id
             )
         return None
 
@@ -50,19 +50,19 @@ class FetchResponseValidator:
 
         See rule `sole_voter_conflict`.
         """
-        r = self.r
-        if any(is_of_another_quorum(r.log, mark) for mark in response.voters_known):
+        replica = self.replica
+        if any(is_of_another_quorum(replica.log, mark) for mark in response.voters_known):
             return True
         if response.diverging is None:
             return False
-        return r.log.truncation_point(response.diverging).offset < r.high_watermark
+        return replica.log.truncation_point(response.diverging).offset < replica.high_watermark
 
     def _committed(self) -> str:
-        return f"and everything below {self.r.high_watermark} is committed"
+        return f"and everything below {self.replica.high_watermark} is committed"
 
     def _why_not_cut(self, diverging: OffsetAndEpoch) -> str | None:
         """The problem with a divergence: it must be at or above the high watermark."""
-        end, to = self.r.log.end, self.r.log.truncation_point(diverging)
+        end, to = self.replica.log.end, self.replica.log.truncation_point(diverging)
         if to.offset >= end.offset:
             return (
                 f"it diverges at {diverging}, where there is nothing to cut: the log ends at {end}"
@@ -73,13 +73,17 @@ class FetchResponseValidator:
 
     def may_truncate(self, to: Offset) -> bool:
         """True if a truncation to `to` keeps all committed records."""
-        return to >= self.r.high_watermark
+        return to >= self.replica.high_watermark
 
     def _why_not_snapshot(self, snapshot_id: OffsetAndEpoch) -> str | None:
         """The problem with a snapshot: it must have new records, and a plausible epoch."""
-        r = self.r
-        if snapshot_id.offset <= r.high_watermark:
+        replica = self.replica
+        if snapshot_id.offset <= replica.high_watermark:
             return f"it offers snapshot {snapshot_id}, {self._committed()}"
-        if not r.log.epoch_before(r.high_watermark) <= snapshot_id.epoch <= r.epoch:
-            return f"it offers snapshot {snapshot_id} in epoch {r.epoch}, {self._committed()}"
+        if (
+            not replica.log.epoch_before(replica.high_watermark)
+            <= snapshot_id.epoch
+            <= replica.epoch
+        ):
+            return f"it offers snapshot {snapshot_id} in epoch {replica.epoch}, {self._committed()}"
         return None

@@ -27,7 +27,7 @@ class SnapshotDownloads:
     """State of the snapshot download of one replica, and its number of failures."""
 
     def __init__(self, replica: Replica) -> None:
-        self.r = replica
+        self.replica = replica
         self._unfinished: SnapshotDownload | None = None
         self._failing: OffsetAndEpoch | None = None
         self._failures = 0
@@ -63,9 +63,11 @@ class SnapshotDownloads:
         if before is not None and _is_same(before, chunk, size_bytes):
             download.position, download.first = before.position, before.first
             text = f"goes on with snapshot {download.snapshot_id} at {download.position}"
-            self.r.out.note(TraceEventKind.DOWNLOAD, text, position=download.position)
+            self.replica.out.note(TraceEventKind.DOWNLOAD, text, position=download.position)
         else:
-            self.r.out.emit(WriteSnapshotChunk(download.snapshot_id, download.position, chunk))
+            self.replica.out.emit(
+                WriteSnapshotChunk(download.snapshot_id, download.position, chunk)
+            )
             if download.position == 0:
                 download.first = chunk
             download.position += len(chunk)
@@ -75,9 +77,9 @@ class SnapshotDownloads:
             download.is_installing = True
             self._unfinished = None
             # The log restarts only once the file has been verified.
-            log = self.r.log
-            kraft_version = log.committed_kraft_version(self.r.high_watermark)
-            self.r.out.emit(
+            log = self.replica.log
+            kraft_version = log.committed_kraft_version(self.replica.high_watermark)
+            self.replica.out.emit(
                 InstallSnapshot(
                     snapshot_id=download.snapshot_id,
                     generation=log.generation + 1,
@@ -101,14 +103,14 @@ class SnapshotDownloads:
 
     def retry_at(self) -> Millis:
         """The end of the exponential backoff, limited to stay in contact with the leader."""
-        config = self.r.config
+        config = self.replica.config
         wait = backoff_ms(
             self._failures,
             first_ms=config.retry_backoff_ms,
             longest_ms=config.fetch_timeout_ms // _LONGEST_SHARE,
-            random=self.r.timers.random,
+            random=self.replica.timers.random,
         )
-        return self.r.timers.after(wait)
+        return self.replica.timers.after(wait)
 
     def succeeded(self) -> None:
         """Reset the failures: the snapshot is installed, or no longer needed."""
@@ -117,7 +119,7 @@ class SnapshotDownloads:
     def _say(self, what: str) -> None:
         """Report a failure, unless it was reported since the last success."""
         if what not in self._said:
-            self.r.out.note(TraceEventKind.DOWNLOAD, what)
+            self.replica.out.note(TraceEventKind.DOWNLOAD, what)
             self._said = [*self._said[1 - _SAID_MAX :], what]
 
 

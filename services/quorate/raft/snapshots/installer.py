@@ -28,7 +28,7 @@ class SnapshotInstaller:
     """Fetches and installs snapshots for one replica."""
 
     def __init__(self, replica: Replica, leader_contact: LeaderContact, incarnation: int) -> None:
-        self.r = replica
+        self.replica = replica
         self.leader_contact = leader_contact
         self.incarnation = incarnation
         self.snapshot_downloads = SnapshotDownloads(replica)
@@ -39,21 +39,21 @@ class SnapshotInstaller:
 
     def fetch(self, download: SnapshotDownload, peer: Peer) -> None:
         """Request the next chunk, unless that is in flight."""
-        r = self.r
-        if download.is_installing or not r.request_manager.may_send(
-            RequestKind.FETCH_SNAPSHOT, peer.node_id, r.timers.now
+        replica = self.replica
+        if download.is_installing or not replica.request_manager.may_send(
+            RequestKind.FETCH_SNAPSHOT, peer.node_id, replica.timers.now
         ):
             return
         request = FetchSnapshotRequest(
-            cluster_id=r.config.cluster_id,
-            replica=fetch_identity(r),
-            current_leader_epoch=r.epoch,
+            cluster_id=replica.config.cluster_id,
+            replica=fetch_identity(replica),
+            current_leader_epoch=replica.epoch,
             snapshot_id=download.snapshot_id,
             position=download.position,
-            max_bytes=r.config.fetch_snapshot_max_bytes,
+            max_bytes=replica.config.fetch_snapshot_max_bytes,
             incarnation=self.incarnation,
         )
-        r.send(RequestKind.FETCH_SNAPSHOT, peer, request)
+        replica.send(RequestKind.FETCH_SNAPSHOT, peer, request)
 
     def handle_response(
         self, in_flight_request: InFlightRequest, response: FetchSnapshotResponse | RequestFailure
@@ -97,7 +97,9 @@ class SnapshotInstaller:
             # then send another file than before.
             role.download = self.snapshot_downloads.restart_from_first_chunk(download)
             again = self.snapshot_downloads.retry_later(download.snapshot_id)
-            self.r.request_manager.back_off(RequestKind.FETCH_SNAPSHOT, in_flight_request.to, again)
+            self.replica.request_manager.back_off(
+                RequestKind.FETCH_SNAPSHOT, in_flight_request.to, again
+            )
             return
         role.download = self.snapshot_downloads.add_chunk(download, chunk, response.size_bytes)
 
@@ -106,34 +108,36 @@ class SnapshotInstaller:
         assert role.download is not None
         again = self.snapshot_downloads.failed(role.download.snapshot_id, why)
         role.download = None
-        self.r.request_manager.back_off(RequestKind.FETCH, role.leader_id, again)
+        self.replica.request_manager.back_off(RequestKind.FETCH, role.leader_id, again)
 
     def handle_installed(self, event: SnapshotInstalled) -> None:
         """Handle an installed snapshot: the log is now empty and starts at the snapshot's end."""
-        r = self.r
-        if event.generation != r.log.generation + 1:
+        replica = self.replica
+        if event.generation != replica.log.generation + 1:
             return
-        r.log.generation = event.generation
-        r.log.restart_at(event.snapshot, event.voters, event.kraft_version)
-        r.commit_state.on_log_reset()
-        text = f"installed snapshot {event.snapshot.snapshot_id}; voters are {r.voters.ids}"
+        replica.log.generation = event.generation
+        replica.log.restart_at(event.snapshot, event.voters, event.kraft_version)
+        replica.commit_state.on_log_reset()
+        text = f"installed snapshot {event.snapshot.snapshot_id}; voters are {replica.voters.ids}"
         offset = event.snapshot.snapshot_id.offset
-        r.out.note(TraceEventKind.SNAPSHOT_INSTALLED, text, offset=offset)
+        replica.out.note(TraceEventKind.SNAPSHOT_INSTALLED, text, offset=offset)
         self.snapshot_downloads.succeeded()
-        if isinstance(r.role, Follower):
-            r.role.download = None
+        if isinstance(replica.role, Follower):
+            replica.role.download = None
             self.leader_contact.on_agreement()
         self.finish_healing_if_caught_up()
 
     def handle_refused(self, event: SnapshotRefused) -> None:
         """Handle a file that failed verification: start over with a plain Fetch, after a delay."""
-        r = self.r
+        replica = self.replica
         reason = f"fetched snapshot {event.snapshot_id}: {event.reason}"
-        if isinstance(r.role, Follower) and r.role.download is not None:
-            r.role.download = None
+        if isinstance(replica.role, Follower) and replica.role.download is not None:
+            replica.role.download = None
             # The leader remains live: the file may have been damaged in transit, or here.
-            text = r.leader_contradictions.record(r.role.leader_id, r.epoch, reason, r.timers.now)
-            r.out.note(TraceEventKind.CONTRADICTED, text, leader_id=r.role.leader_id)
+            text = replica.leader_contradictions.record(
+                replica.role.leader_id, replica.epoch, reason, replica.timers.now
+            )
+            replica.out.note(TraceEventKind.CONTRADICTED, text, leader_id=replica.role.leader_id)
         else:
             self.snapshot_downloads.failed(event.snapshot_id, reason)
 
@@ -142,10 +146,10 @@ class SnapshotInstaller:
 
         See rule `damaged_voter_heals`.
         """
-        r = self.r
-        remembered = r.log.remembered_end
-        if remembered is not None and r.log.flushed_end >= remembered:
-            text = f"healed: log end {r.log.flushed_end} has reached {remembered}"
-            r.out.note(TraceEventKind.HEALED, text)
-            r.log.remembered_end = None
-            r.out.emit(EndHealing())
+        replica = self.replica
+        remembered = replica.log.remembered_end
+        if remembered is not None and replica.log.flushed_end >= remembered:
+            text = f"healed: log end {replica.log.flushed_end} has reached {remembered}"
+            replica.out.note(TraceEventKind.HEALED, text)
+            replica.log.remembered_end = None
+            replica.out.emit(EndHealing())

@@ -26,7 +26,7 @@ class SnapshotServer:
     """Serves the snapshots of one replica; verification results are kept across roles."""
 
     def __init__(self, replica: Replica) -> None:
-        self.r = replica
+        self.replica = replica
         self._sound: set[OffsetAndEpoch] = set()
         self._unsound: set[OffsetAndEpoch] = set()
         self._checking: set[OffsetAndEpoch] = set()
@@ -36,16 +36,18 @@ class SnapshotServer:
         self, request: FetchSnapshotRequest, progress: Progress | None
     ) -> FetchSnapshotResponse:
         """Return a chunk; `progress` is that of the requesting replica, if it has sent its id."""
-        r = self.r
+        replica = self.replica
         snapshot_id = request.snapshot_id
-        info = r.log.snapshot(snapshot_id)
+        info = replica.log.snapshot(snapshot_id)
         if info is None:
-            return FetchSnapshotResponse(error=ErrorCode.SNAPSHOT_NOT_FOUND, leader=r.leader_info)
+            return FetchSnapshotResponse(
+                error=ErrorCode.SNAPSHOT_NOT_FOUND, leader=replica.leader_info
+            )
         if not 0 <= request.position < info.size_bytes:
             return FetchSnapshotResponse(
-                error=ErrorCode.POSITION_OUT_OF_RANGE, leader=r.leader_info
+                error=ErrorCode.POSITION_OUT_OF_RANGE, leader=replica.leader_info
             )
-        self._fetched[snapshot_id] = r.timers.now
+        self._fetched[snapshot_id] = replica.timers.now
         if progress is not None and request.position == 0:
             if progress.has_fetched == snapshot_id:
                 # A replica that had all chunks and restarts may have found the file damaged.
@@ -53,7 +55,7 @@ class SnapshotServer:
             progress.has_fetched = None
         if not self._is_sound(snapshot_id):
             return self._slice(request, info, b"")
-        bytes_max = min(request.max_bytes, r.config.fetch_snapshot_max_bytes)
+        bytes_max = min(request.max_bytes, replica.config.fetch_snapshot_max_bytes)
         if progress is not None and request.position + bytes_max >= info.size_bytes:
             progress.has_fetched = snapshot_id
         return self._slice(
@@ -67,7 +69,7 @@ class SnapshotServer:
     ) -> FetchSnapshotResponse:
         return FetchSnapshotResponse(
             error=ErrorCode.NONE,
-            leader=self.r.leader_info,
+            leader=self.replica.leader_info,
             snapshot_id=info.snapshot_id,
             size_bytes=info.size_bytes,
             position=request.position,
@@ -80,7 +82,7 @@ class SnapshotServer:
             return True
         if snapshot_id not in self._checking and snapshot_id not in self._unsound:
             self._checking.add(snapshot_id)
-            self.r.out.emit(CheckSnapshot(snapshot_id))
+            self.replica.out.emit(CheckSnapshot(snapshot_id))
         return False
 
     def on_verified(self, event: SnapshotChecked) -> None:
@@ -89,7 +91,7 @@ class SnapshotServer:
         A replica that is below the log start must not get the answer that no snapshot exists.
         """
         self._checking.discard(event.snapshot_id)
-        if self.r.log.snapshot(event.snapshot_id) is None:
+        if self.replica.log.snapshot(event.snapshot_id) is None:
             return
         if event.damage is None:
             self._sound.add(event.snapshot_id)
@@ -98,18 +100,18 @@ class SnapshotServer:
             self._sound.discard(event.snapshot_id)
             self._unsound.add(event.snapshot_id)
             text = f"snapshot {event.snapshot_id} is not offered: {event.damage}"
-            self.r.out.note(TraceEventKind.SNAPSHOT_DAMAGED, text)
+            self.replica.out.note(TraceEventKind.SNAPSHOT_DAMAGED, text)
 
     def on_snapshot_stored(self, snapshot_id: OffsetAndEpoch) -> None:
         """Record a new snapshot, which replaces damaged ones."""
         self._sound.discard(snapshot_id)
         self._unsound.discard(snapshot_id)
-        self.r.log.drop_snapshots(self._unsound)
+        self.replica.log.drop_snapshots(self._unsound)
         self.prune()
 
     def prune(self) -> None:
         """Drop the state of snapshots that no longer exist."""
-        ids = {info.snapshot_id for info in self.r.log.snapshots}
+        ids = {info.snapshot_id for info in self.replica.log.snapshots}
         self._sound &= ids
         self._unsound &= ids
         for snapshot_id in [s for s in self._fetched if s not in ids]:
@@ -117,5 +119,5 @@ class SnapshotServer:
 
     def pinned_snapshots(self) -> frozenset[OffsetAndEpoch]:
         """The snapshots of which a chunk was requested within the last fetch timeout."""
-        silent = self.r.timers.now - self.r.config.fetch_timeout_ms
+        silent = self.replica.timers.now - self.replica.config.fetch_timeout_ms
         return frozenset(s for s, last_ms in self._fetched.items() if last_ms >= silent)

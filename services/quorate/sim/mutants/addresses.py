@@ -17,7 +17,7 @@ _known = VoterAddresses.all_known
 
 
 def _believe_the_dead(self: LeaderDiscovery) -> bool:
-    return isinstance(self.r.role, Unattached)
+    return isinstance(self.replica.role, Unattached)
 
 
 def _by_the_set(self: VoterAddresses, voter: Voter) -> list[Peer]:

@@ -55,7 +55,7 @@ def _read_anyhow(self: LogStore, span: LogRange) -> bytes:
 def _believe_late(
     self: EpochGuard, in_flight_request: InFlightRequest, response: PeerResponse | RequestFailure
 ) -> PeerResponse | RequestFailure:
-    if isinstance(response, VoteResponse) and response.leader.epoch < self.r.epoch:
+    if isinstance(response, VoteResponse) and response.leader.epoch < self.replica.epoch:
         return replace(response, leader=NOTHING_KNOWN)
     return _screened(self, in_flight_request, response)
 
@@ -63,7 +63,7 @@ def _believe_late(
 def _count_late(
     self: Campaign, in_flight_request: InFlightRequest, response: VoteResponse | RequestFailure
 ) -> None:
-    _handle_response(self, replace(in_flight_request, epoch=self.r.epoch), response)
+    _handle_response(self, replace(in_flight_request, epoch=self.replica.epoch), response)
 
 
 BUGS: Final = (

@@ -33,19 +33,19 @@ _handle_fetch_snapshot = LeaderReplication.handle_fetch_snapshot
 
 
 def _lead_on(self: LeaderReplication) -> None:
-    if isinstance(self.r.role, Leader):
-        self.r.role.check_quorum_deadline = self.r.timers.after(_NEVER_MS)
+    if isinstance(self.replica.role, Leader):
+        self.replica.role.check_quorum_deadline = self.replica.timers.after(_NEVER_MS)
     _expire_leading(self)
 
 
 def _stay_resigned(self: Campaign) -> None:
-    if isinstance(self.r.role, Resigned):
-        self.r.role.election_deadline = self.r.timers.after(_NEVER_MS)
+    if isinstance(self.replica.role, Resigned):
+        self.replica.role.election_deadline = self.replica.timers.after(_NEVER_MS)
     _expire_elections(self)
 
 
 def _ask_once(self: Campaign) -> Millis:
-    return self.r.timers.after(_NEVER_MS)
+    return self.replica.timers.after(_NEVER_MS)
 
 
 def _stand_on(self: Barriers, task: asyncio.Task[None]) -> None:
@@ -57,7 +57,7 @@ def _stand_on(self: Barriers, task: asyncio.Task[None]) -> None:
 def _hear_no_download(
     self: LeaderReplication, request: FetchSnapshotRequest
 ) -> FetchSnapshotResponse:
-    role = self.r.role
+    role = self.replica.role
     if not isinstance(role, Leader):
         return _handle_fetch_snapshot(self, request)
     heard, deadline = dict(role.recent_fetchers), role.check_quorum_deadline

@@ -47,7 +47,7 @@ _voters_below = MetadataLog.voters_below
 
 def _change_at_once(self: VoterChanges, role: Leader) -> Rejection | None:
     obstacle = self.check_no_pending_change(role)
-    return _why_not_now(self, role) if self.r.log.kraft_version < 1 else obstacle
+    return _why_not_now(self, role) if self.replica.log.kraft_version < 1 else obstacle
 
 
 def _end_with_itself(self: CommitState, role: Leader) -> Offset:
@@ -102,7 +102,7 @@ def _append_apart(
     self: VoterChanges, pending: PendingChange | None, *before: ControlRecord, voters: VoterSet
 ) -> None:
     if before:
-        self.r.append_control(*before)
+        self.replica.append_control(*before)
     _append(self, pending, voters=voters)
 
 
@@ -110,8 +110,8 @@ def _answer_at_once(
     self: VoterChanges, pending: PendingChange | None, *before: ControlRecord, voters: VoterSet
 ) -> None:
     if pending is not None:
-        response = MembershipResponse(ErrorCode.NONE, "", self.r.leader_info)
-        self.r.out.reply(pending.token, response)
+        response = MembershipResponse(ErrorCode.NONE, "", self.replica.leader_info)
+        self.replica.out.reply(pending.token, response)
     _append(self, None, *before, voters=voters)
 
 
@@ -140,7 +140,7 @@ def _acknowledge_only(
     if obstacle is not None:
         self.voter_changes.reject(token, obstacle)
         return
-    self.r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", self.r.leader_info))
+    self.replica.out.reply(token, MembershipResponse(ErrorCode.NONE, "", self.replica.leader_info))
 
 
 def _overlook_hand_over(self: VoterChanges, role: Leader) -> Rejection | None:
@@ -156,9 +156,9 @@ def _never_silent(self: ClonedVoters, process: Process) -> bool:
 
 
 def _drop_held(self: LeadershipTransfer) -> None:
-    role = self.r.role
+    role = self.replica.role
     hand_over = role.transfer if isinstance(role, Leader) else None
-    if hand_over is not None and hand_over.deadline <= self.r.timers.now:
+    if hand_over is not None and hand_over.deadline <= self.replica.timers.now:
         hand_over.held_proposals.clear()
     _expire_hand_over(self)
 
@@ -167,7 +167,7 @@ def _of_set_before(
     self: VoterChanges, role: Leader, voters: VoterSet, pending: PendingChange | None = None
 ) -> Rejection | None:
     del voters
-    return _why_no_live_majority(self, role, self.r.voters, pending)
+    return _why_no_live_majority(self, role, self.replica.voters, pending)
 
 
 def _of_late(

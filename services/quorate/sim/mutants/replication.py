@@ -70,7 +70,7 @@ def _keep_voters(self: LogState, to: OffsetAndEpoch) -> None:
 
 def _serve_view_of_arrival(self: FetchResponder, role: Leader, fetch: ParkedFetch) -> bool:
     """Serve a Fetch, but look up only once per leader term if the replica is a voter."""
-    key, voters = fetch.key, self.r.voters
+    key, voters = fetch.key, self.replica.voters
     views = vars(self).setdefault("views", {})
     if views.get("role") is not role:
         views.clear()
@@ -84,21 +84,22 @@ def _serve_view_of_arrival(self: FetchResponder, role: Leader, fetch: ParkedFetc
 
 
 def _claim_flushed(self: FollowerReplication, max_wait_ms: Millis) -> FetchRequest:
-    flushed = self.r.log.flushed_end
+    flushed = self.replica.log.flushed_end
     request = fetch_request(self, max_wait_ms)
     return replace(request, fetch_offset=flushed.offset, last_fetched_epoch=flushed.epoch)
 
 
 def _answer_at_once(self: ReadIndex, role: Leader) -> None:
     for token in role.reads:
-        self.r.out.reply(
-            token, ReadResponse(ErrorCode.NONE, self.r.leader_info, self.r.high_watermark)
+        self.replica.out.reply(
+            token,
+            ReadResponse(ErrorCode.NONE, self.replica.leader_info, self.replica.high_watermark),
         )
     role.reads.clear()
 
 
 def _note_last_epoch(self: FollowerReplication, fetched: FetchedBatches) -> None:
-    log = self.r.log
+    log = self.replica.log
     known = list(log.epochs)
     _append_fetched(self, fetched)
     log.epochs = [*known, *log.epochs[len(known) :][-1:]]
@@ -111,7 +112,7 @@ def _keep_version(self: LogState, to: OffsetAndEpoch) -> None:
 
 
 def _share_round(self: ReadIndex, token: ReplyToken) -> bool:
-    role = self.r.role
+    role = self.replica.role
     if isinstance(role, Leader) and self.confirmed_round(role) < role.read_round:
         role.read_round_is_sent = False
     return _begin(self, token)

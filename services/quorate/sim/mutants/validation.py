@@ -30,13 +30,13 @@ _change = VoterChanges.check_leader
 def _serve_any_cluster(
     self: LeaderReplication, request: FetchRequest | FetchSnapshotRequest
 ) -> ErrorCode | None:
-    return _serve(self, replace(request, cluster_id=self.r.config.cluster_id))
+    return _serve(self, replace(request, cluster_id=self.replica.config.cluster_id))
 
 
 def _believe_any_cluster(
     self: EpochAnnouncements, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
 ) -> ErrorCode | None:
-    return _believe(self, replace(request, cluster_id=self.r.config.cluster_id))
+    return _believe(self, replace(request, cluster_id=self.replica.config.cluster_id))
 
 
 def _change_for_any_cluster(self: VoterChanges, cluster_id: ClusterId | None) -> Rejection | None:

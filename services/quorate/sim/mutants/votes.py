@@ -38,7 +38,7 @@ def _save_no_leadership(self: LogStore, effect: SaveElection) -> None:
 
 def _grant_again(self: VoteHandler, request: VoteRequest) -> RejectionReason | None:
     del request
-    is_free = isinstance(self.r.role, Unattached | Prospective)
+    is_free = isinstance(self.replica.role, Unattached | Prospective)
     return None if is_free else (VoteRefusal.ALREADY_VOTED, "busy")
 
 
@@ -50,7 +50,7 @@ _reason_to_refuse_pre_vote = VoteHandler._reason_to_refuse_pre_vote
 
 
 def _grant_to_rivals(self: VoteHandler, request: VoteRequest) -> RejectionReason | None:
-    is_asking = isinstance(self.r.role, Prospective)
+    is_asking = isinstance(self.replica.role, Prospective)
     return None if is_asking else _reason_to_refuse_pre_vote(self, request)
 
 
@@ -59,15 +59,15 @@ _leader_is_lost = Campaign._on_fetch_timeout
 
 def _wait_and_claim_to_hear(self: Campaign, role: Follower) -> None:
     _leader_is_lost(self, role)
-    if isinstance(self.r.role, Follower):
-        self.r.role.has_fetched = role.has_fetched
+    if isinstance(self.replica.role, Follower):
+        self.replica.role.has_fetched = role.has_fetched
 
 
 _is_meant_for_us = VoteHandler._is_meant_for_us
 
 
 def _only_members_vote(self: VoteHandler, request: VoteRequest) -> bool:
-    knows_both = self.r.is_voter and request.replica in self.r.voters
+    knows_both = self.replica.is_voter and request.replica in self.replica.voters
     return knows_both and _is_meant_for_us(self, request)
 
 
@@ -88,9 +88,9 @@ _learn = LeaderUpdates.apply
 
 
 def _follow_the_past(self: LeaderUpdates, info: LeaderInfo, why: str) -> None:
-    r = self.r
-    if info.epoch < r.epoch and info.leader_id not in (None, r.node_id):
-        r.election = ElectionState(info.epoch)
+    replica = self.replica
+    if info.epoch < replica.epoch and info.leader_id not in (None, replica.node_id):
+        replica.election = ElectionState(info.epoch)
     _learn(self, info, why)
 
 

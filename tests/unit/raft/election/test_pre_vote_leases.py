@@ -25,14 +25,14 @@ def promised(nominee: int, *, at: int) -> PreVoteLeases:
 
 
 def give(pre_vote_leases: PreVoteLeases, nominee: int, *, at: int) -> None:
-    pre_vote_leases.r.timers.now = Millis(at)
+    pre_vote_leases.replica.timers.now = Millis(at)
     pre_vote_leases.grant(NodeId(nominee))
 
 
 def is_free(
     pre_vote_leases: PreVoteLeases, nominee: int, *, at: int, is_rival: bool = False
 ) -> bool:
-    pre_vote_leases.r.timers.now = Millis(at)
+    pre_vote_leases.replica.timers.now = Millis(at)
     return pre_vote_leases.reason_to_refuse(NodeId(nominee), is_rival=is_rival) is None
 
 
@@ -81,13 +81,13 @@ def test_two_voters_that_both_are_needed_meet_whenever_their_turns_began() -> No
 def test_a_voter_with_a_promise_asks_nobody_for_that_turn() -> None:
     promises = promised(2, at=10)
     assert promises.quiet_until == 10 + TURN
-    promises.r.timers.now = Millis(10 + TURN)
+    promises.replica.timers.now = Millis(10 + TURN)
     assert promises.quiet_until is None
 
 
 def test_a_promise_ends_with_its_epoch() -> None:
     promises = promised(2, at=0)
-    RoleTransitions(promises.r, LastContact(promises.r)).become_unattached(
+    RoleTransitions(promises.replica, LastContact(promises.replica)).become_unattached(
         Epoch(1), RoleChangeCause.HIGHER_EPOCH, "test"
     )
     assert is_free(promises, 3, at=1)
