@@ -41,7 +41,7 @@ class _Leadership:
     heard_ms: dict[ReplicaKey, Millis] = field(default_factory=dict)
 
 
-class LeadersHearTheirVoters(Invariant):
+class CheckQuorum(Invariant):
     """A leader that receives no fetches from a majority for a check-quorum interval resigns.
 
     The interval is 1.5 fetch timeouts and restarts when a majority has fetched since its start. So
@@ -121,7 +121,7 @@ class LeadersHearTheirVoters(Invariant):
         return times[needed - 1] if len(times) >= needed else leading.since_ms
 
 
-class LeadersResignForWant(Invariant):
+class LeadersResignOnlyWithoutQuorum(Invariant):
     """A leader does not resign for lack of voters if a majority has fetched in the interval.
 
     A Fetch counts if the voter's log agrees with the leader's, and so does a FetchSnapshot.

@@ -35,7 +35,7 @@ class _Told:
             del self.ends[key]
 
 
-class WhatAMajorityHasIsCommitted(Invariant):
+class MajorityFlushedIsCommitted(Invariant):
     """A leader commits the offset up to which a majority of its voters has reported flushed logs.
 
     It does so once that covers a record of its own epoch, and within the time of its disk calls.

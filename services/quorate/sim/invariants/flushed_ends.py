@@ -30,7 +30,7 @@ class _Flushed:
     ends: deque[tuple[Millis, Offset]] = field(default_factory=deque)
 
 
-class FlushedEndsAreYoung(Invariant):
+class FlushedEndsAreRecent(Invariant):
     """A power loss leaves a flushed end that is at most about a second old.
 
     Bit rot below it is damage; above it, it is a torn tail, which is truncated. The invariant

@@ -68,7 +68,7 @@ class NewVotersHaveTheLog(Invariant):
         return max([at_election, *(offset for since_ms, offset in known if since_ms < until_ms)])
 
 
-class LivingVotersStay(Invariant):
+class AutoJoinKeepsLiveVoters(Invariant):
     """Auto-join does not remove a voter that fetched within the fetch timeout.
 
     Source: rule `live_voter_not_evicted`: two processes with one node id must not evict each other.
@@ -109,7 +109,7 @@ class LivingVotersStay(Invariant):
                 )
 
 
-class WhoLeftWaitsForARestart(Invariant):
+class RemovedNodesRejoinAfterRestart(Invariant):
     """A process that knows that it was a voter does not request to become one.
 
     It was removed because its pod is scaled down, and will be stopped: a voter that joins and then

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quorate.sim.views import NodeView
 
 
-class MajoritiesMeet(Invariant):
+class MajoritiesOverlap(Invariant):
     """Any two majorities of voter sets that may be in effect have a voter in common.
 
     The newest committed voter set may be in effect, and the latest voter set of every log with all

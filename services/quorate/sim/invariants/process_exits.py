@@ -20,7 +20,7 @@ _CAUSES: Final = {
 }
 
 
-class EndingsHaveCauses(Invariant):
+class ExitsHaveCauses(Invariant):
     """A process that exits or does not start has met the fault that it reports as the reason.
 
     Damage requires bit rot since its start or found then, a failed disk a failed call, resource

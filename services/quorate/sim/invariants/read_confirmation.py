@@ -30,7 +30,7 @@ class _Rounds:
     before: dict[ReplyToken, int] = field(default_factory=dict)
 
 
-class ReadsHaveTheWord(Invariant):
+class ReadsAreConfirmed(Invariant):
     """A read is confirmed when a majority has echoed a read round sent after the read began.
 
     A Fetch that echoes an older round may have been sent before, by a voter that has elected

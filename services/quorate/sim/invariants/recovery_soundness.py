@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from quorate.sim.views import NodeView
 
 
-class SoundDisksAreFoundSound(Invariant):
+class UndamagedLogsStayUndamaged(Invariant):
     """Recovery never classifies an undamaged log as damaged, for any end of its process.
 
     Damage is bit rot that has not been overwritten, until a recovery has handled it.

@@ -31,7 +31,7 @@ _CHANGES: Final = (
 )
 
 
-class WhatMustBeRefusedIs(Invariant):
+class InvalidRequestsAreRejected(Invariant):
     """Every replica rejects an invalid request, in any role, and it has no effect.
 
     Such a request is of another cluster, of an unknown node, of a past or impossible epoch, or has

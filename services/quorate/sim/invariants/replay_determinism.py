@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quorate.sim.views import ClusterView, NodeView
 
 
-class HistoryIsReplayedAlike(Invariant):
+class ReplayIsDeterministic(Invariant):
     """All controllers have the image that a replay of the committed log gives.
 
     This holds for controllers that decided on the records, replayed them, or started from a

@@ -29,7 +29,7 @@ READ_TIMEOUT_MS: Final = 30_000
 FETCHES: Final = 8
 
 
-class EverybodyIsAnswered(Invariant):
+class RequestsAreAnswered(Invariant):
     """Each request is answered as soon as its reply is known, and when its controller resigns.
 
     A decided write is answered when the records it depends on are committed or, if it writes

@@ -26,7 +26,7 @@ class IssuedPermit:
     by: tuple[NodeId, int]
 
 
-class LeavesKeepAMajority(Invariant):
+class PermitsKeepAMajority(Invariant):
     """Without other faults, shutdown permits never make a majority of the voters unavailable.
 
     A voter with a permit counts as unavailable until it is started again. Source: decision 0005.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _BEGUN: Final = frozenset({"prospective", "candidate", "leader"})
 
 
-class WhoStopsBeginsNothing(Invariant):
+class StoppingReplicasDoNotCampaign(Invariant):
     """A process that was asked to stop neither requests votes nor becomes leader.
 
     Source: rule `stopping_replica`.

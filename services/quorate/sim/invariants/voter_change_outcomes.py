@@ -34,7 +34,7 @@ class Asked:
     voters: VoterSet
 
 
-class ChangesEndAsTold(Invariant):
+class ChangeOutcomesAreTrue(Invariant):
     """An accepted change is committed when its response leaves; a rejected one changed nothing.
 
     Sources: KIP-853 (AddRaftVoter, RemoveRaftVoter, UpdateFeatures), KIP-1186 for requests that do

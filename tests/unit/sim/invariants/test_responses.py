@@ -7,13 +7,13 @@ from typing import Any
 
 from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.records.ids import Offset
-from quorate.sim.invariants.responses import EverybodyIsAnswered
+from quorate.sim.invariants.responses import RequestsAreAnswered
 
 BEAT = BrokerHeartbeat(broker_id=1, broker_epoch=5, current_metadata_offset=Offset(1))
 
 
 def test_what_was_decided_in_another_term_stands_in_nobodys_way(node: Any, world: Any) -> None:  # noqa: ANN401
-    judge = EverybodyIsAnswered(world)
+    judge = RequestsAreAnswered(world)
     lost: Any = SimpleNamespace(end_offset=Offset(100 + judge._ahead_max))
     judge.decided(node, BEAT, lost)
     node.log = SimpleNamespace(end=SimpleNamespace(offset=Offset(100)))
