@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE_BYTES_MAX = 1 << 20
-# The rules that docs/protocol.md lists are numbered from 1 to this.
-PROTOCOL_RULES = 34
-
+PROTOCOL = PurePosixPath("docs/protocol.md")
 UNIT_TESTS = PurePosixPath("tests/unit")
 INTEGRATION_TESTS = PurePosixPath("tests/integration")
 PIPELINE = PurePosixPath("pipeline")
@@ -63,8 +61,11 @@ REGISTRY = re.compile(
     r"--(?:extra-)?index-url[ =]|https?://[^\s\"'<>]+/simple\b|\bpypi\.[o]rg|pythonhosted\.[o]rg"
     r"|registry\.npmjs\.[o]rg|proxy\.golang\.[o]rg|repo1?\.maven\.[o]rg|deb\.debian\.[o]rg"
 )
-RULE_KEPT = re.compile(r"\b[Rr]ules? ((?:\d+(?:, | and ))*\d+)\b")
-RULE_TEST = re.compile(r"test_rule_(\d+)_")
+# A row of the table of rules: `name` (24), or 24 and `name` in a column each.
+PROTOCOL_RULE = re.compile(r"^\| (?:(\d+) \| )?`([a-z]+_\w+)` (?:\((\d+)\) )?\|", re.MULTILINE)
+# Such as: rules `leader_discovery`, `input_bounds` and `retry_backoff`.
+RULES_CITED = re.compile(r"\b[Rr]ules?\s+(`[a-z]+_\w+`(?:(?:,|\s+and)\s+`[a-z]+_\w+`)*)")
+COMMENT_GOES_ON = re.compile(r"\n\s*# ")
 INLINE_CODE = re.compile(r"`([^`\n]+)`")
 LABELLED_LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -135,36 +136,65 @@ def unit_tests_mirror_the_package(tree: Tree) -> Iterator[str]:
                 yield f"{path}: no {source} that it would test"
 
 
+def rules_of_the_protocol_are_numbered(tree: Tree) -> Iterator[str]:
+    """The table of rules in docs/protocol.md has a name and a number for each, without a gap."""
+    if PROTOCOL not in tree.documents:
+        return
+    rules = _protocol_rules(tree)
+    numbers = [number for _, number in rules]
+    if numbers != list(range(1, len(rules) + 1)) or len(dict(rules)) != len(rules):
+        yield f"{PROTOCOL}: rules {numbers}: number them from 1, each with a name of its own"
+    if not rules:
+        yield f"{PROTOCOL}: no table of rules whose rows begin with `name` (number)"
+
+
 def rules_of_the_protocol_have_tests(tree: Tree) -> Iterator[str]:
-    """Each rule that keeps the quorum safe has a test with its number in the name."""
-    named = {
-        int(match[1])
-        for path in tree.below(TESTS)
-        for node in tree.nodes[path]
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (match := RULE_TEST.match(node.name))
-    }
-    rules = set(range(1, PROTOCOL_RULES + 1))
-    for number in sorted(rules - named):
-        yield f"docs/protocol.md: no test_rule_{number}_... holds rule {number}"
-    for number in sorted(named - rules):
-        yield f"{TESTS}: test_rule_{number}_... names a rule beyond {PROTOCOL_RULES}, the last one"
+    """Each rule that keeps the quorum safe has a test that is marked with its name."""
+    rules = dict(_protocol_rules(tree)).keys()
+    marked = {name for path in tree.below(TESTS) for name in _rules_marked(tree.nodes[path])}
+    for name in sorted(rules - marked):
+        yield f'{PROTOCOL}: no test is marked @pytest.mark.rule("{name}")'
+    for name in sorted(marked - rules):
+        yield f'{TESTS}: @pytest.mark.rule("{name}") names no rule of {PROTOCOL}'
+
+
+def _protocol_rules(tree: Tree) -> list[tuple[str, int]]:
+    """The names and numbers of the table, in its order."""
+    rows = PROTOCOL_RULE.findall(tree.documents.get(PROTOCOL, ""))
+    return [(name, int(first or last)) for first, name, last in rows if first or last]
+
+
+def _rules_marked(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Attribute(attr="mark"), attr="rule"),
+                args=[ast.Constant(value=str(name))],
+            ):
+                yield name
 
 
 def rules_of_the_protocol_are_named_where_they_are_kept(tree: Tree) -> Iterator[str]:
-    """A reader of docs/protocol.md finds the code that keeps a rule by its number.
+    """A reader of docs/protocol.md finds the code that keeps a rule by its name, and the reverse.
 
     The simulator checks the rules; it does not keep them.
     """
-    named = {
-        int(number)
-        for path in tree.below(PACKAGE)
-        if not path.is_relative_to(PACKAGE / "sim")
-        for match in RULE_KEPT.finditer(tree.texts[path])
-        for number in re.findall(r"\d+", match[1])
-    }
-    for number in sorted(set(range(1, PROTOCOL_RULES + 1)) - named):
-        yield f"docs/protocol.md: no module of production says that it keeps rule {number}"
+    rules = dict(_protocol_rules(tree)).keys()
+    kept = set()
+    for path in sorted(tree.modules.keys() | tree.documents.keys()):
+        text = tree.texts[path]
+        cited = set(_rules_cited(text))
+        for name in sorted(cited - rules) if rules else ():
+            yield f"{path}: rule `{name}` is not in {PROTOCOL}"
+        if path.is_relative_to(PACKAGE) and not path.is_relative_to(PACKAGE / "sim"):
+            kept |= cited
+    for name in sorted(rules - kept):
+        yield f"{PROTOCOL}: no module of production says that it keeps rule `{name}`"
+
+
+def _rules_cited(text: str) -> Iterator[str]:
+    for match in RULES_CITED.finditer(COMMENT_GOES_ON.sub(" ", text)):
+        yield from INLINE_CODE.findall(match[1])
 
 
 def no_module_is_dead(tree: Tree) -> Iterator[str]:
@@ -338,6 +368,7 @@ RULES: tuple[Rule, ...] = (
     modules_say_what_they_are_for,
     names_mean_something,
     unit_tests_mirror_the_package,
+    rules_of_the_protocol_are_numbered,
     rules_of_the_protocol_have_tests,
     rules_of_the_protocol_are_named_where_they_are_kept,
     no_module_is_dead,

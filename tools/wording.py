@@ -109,6 +109,11 @@ BANS: tuple[Ban, ...] = (
     Ban("put off", "put(?:s|ting)? off", f'{_IDIOM}: say "defer"'),
     Ban("quorum of one", "quorums? of one", f'{_OWN_WORD}: say "single-voter quorum"'),
     Ban("rotten", "rots|rotted|rotten", f'{_OWN_WORD}: say "corrupt" or "bit rot"'),
+    Ban(
+        "rule number",
+        r"rules? \d+",
+        'readers cannot know it by heart: cite the name, as in "rule `leader_discovery`"',
+    ),
     Ban("scaled away", "scale[sd]? away|scaling away", f'{_OWN_WORD}: say "scaled down"'),
     Ban("set aside", "sets? aside|setting aside", f'{_OWN_WORD}: say "quarantine"'),
     Ban("spoilt", "spoils?|spoilt|spoiled|spoiling", f'{_OWN_WORD}: say "corrupt" or "corrupted"'),

@@ -15,13 +15,6 @@ def joined(text: str) -> str:
     return text.replace("~", "")
 
 
-@pytest.fixture
-def without_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tree of a few files has no test for any rule of the protocol."""
-    monkeypatch.setattr(lint, "PROTOCOL_RULES", 0)
-
-
-@pytest.mark.usefixtures("without_protocol")
 def test_each_finding_is_a_line_and_sets_the_exit_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -38,7 +31,6 @@ def test_each_finding_is_a_line_and_sets_the_exit_status(
     assert lint.main([]) == 0
 
 
-@pytest.mark.usefixtures("without_protocol")
 def test_lower_writes_both_tables_and_raises_no_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,39 +125,98 @@ def test_modules_and_unit_tests_mirror_each_other(tmp_path: Path) -> None:
     ]
 
 
-def test_a_rule_of_the_protocol_without_a_test_is_missed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lint, "PROTOCOL_RULES", 4)
+PROTOCOL = """# Protocol
+
+## Rules
+
+| rule | what holds |
+|---|---|
+| `leader_discovery` (1) | A |
+| `input_bounds` (2) | B |
+| `retry_backoff` (3) | C |
+"""
+
+
+@pytest.mark.parametrize("row", ["2", "`input_bounds` (1)", "`leader_discovery` (2)"])
+def test_rules_of_the_protocol_have_a_number_and_a_name_each(tmp_path: Path, row: str) -> None:
+    for table in (PROTOCOL, PROTOCOL.replace("`input_bounds` (2)", "2 | `input_bounds`")):
+        files = {"docs/protocol.md": table}
+        assert check(tmp_path, lint.rules_of_the_protocol_are_numbered, files) == []
+    files = {"docs/protocol.md": PROTOCOL.replace("`input_bounds` (2)", row)}
+    (found,) = check(tmp_path, lint.rules_of_the_protocol_are_numbered, files)
+    assert found.endswith("number them from 1, each with a name of its own")
+
+
+def test_a_protocol_without_a_table_of_rules_is_found(tmp_path: Path) -> None:
+    files = {"docs/protocol.md": PROTOCOL.replace("_", " ")}
+    assert check(tmp_path, lint.rules_of_the_protocol_are_numbered, files) == [
+        "docs/protocol.md: no table of rules whose rows begin with `name` (number)"
+    ]
+    assert check(tmp_path, lint.rules_of_the_protocol_are_numbered, {"a.md": ""}) == []
+
+
+def test_a_rule_of_the_protocol_without_a_test_is_missed(tmp_path: Path) -> None:
     files = {
+        "docs/protocol.md": PROTOCOL,
         "tests/unit/raft/test_core.py": (
-            "def test_rule_1_votes() -> None: ...\n"
-            "# def test_rule_2_is_a_comment\n"
-            "async def test_rule_3_waits() -> None: ...\n"
-            "def test_rule_5_is_none() -> None: ...\n"
+            "import pytest\n\n"
+            '@pytest.mark.rule("input_bounds")\n'
+            "async def test_waits() -> None: ...\n"
+            '# @pytest.mark.rule("leader_discovery")\n'
+            "def test_leader_discovery_asks() -> None: ...\n"
+            '@pytest.mark.rule("gone_rule")\n'
+            "def test_gone() -> None: ...\n"
         ),
-        f"{PACKAGE}/raft/core.py": "def test_rule_4_is_no_test() -> None: ...\n",
+        f"{PACKAGE}/raft/core.py": 'mark = pytest.mark.rule("leader_discovery")\n',
     }
     assert check(tmp_path, lint.rules_of_the_protocol_have_tests, files) == [
-        "docs/protocol.md: no test_rule_2_... holds rule 2",
-        "docs/protocol.md: no test_rule_4_... holds rule 4",
-        "tests: test_rule_5_... names a rule beyond 4, the last one",
+        'docs/protocol.md: no test is marked @pytest.mark.rule("leader_discovery")',
+        'docs/protocol.md: no test is marked @pytest.mark.rule("retry_backoff")',
+        'tests: @pytest.mark.rule("gone_rule") names no rule of docs/protocol.md',
+    ]
+    files["tests/unit/test_all.py"] = (
+        'pytestmark = [pytest.mark.rule("leader_discovery"), pytest.mark.rule("retry_backoff")]\n'
+    )
+    assert check(tmp_path, lint.rules_of_the_protocol_have_tests, files) == [
+        'tests: @pytest.mark.rule("gone_rule") names no rule of docs/protocol.md'
     ]
 
 
-def test_a_rule_of_the_protocol_that_no_code_names_is_missed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lint, "PROTOCOL_RULES", 7)
+def test_a_rule_of_the_protocol_that_no_code_names_is_missed(tmp_path: Path) -> None:
     files = {
-        f"{PACKAGE}/raft/core.py": "# Rule 1: once; rules 3, 4 and 5.\n",
-        f"{PACKAGE}/raft/roles.py": '"""A role (rule 17)."""\n',
-        f"{PACKAGE}/sim/cluster.py": "# Rule 6 is judged here.\n",
-        "tests/unit/raft/test_core.py": "# Rule 7\n",
+        "docs/protocol.md": PROTOCOL,
+        f"{PACKAGE}/raft/core.py": "from quorate import leader_discovery  # `leader_discovery`\n",
+        f"{PACKAGE}/sim/cluster.py": "# Rule `input_bounds` is checked here.\n",
+        "tests/unit/raft/test_core.py": "# Rule `retry_backoff`\n",
     }
-    assert check(tmp_path, lint.rules_of_the_protocol_are_named_where_they_are_kept, files) == [
-        f"docs/protocol.md: no module of production says that it keeps rule {number}"
-        for number in (2, 6, 7)
+    missing = [
+        f"docs/protocol.md: no module of production says that it keeps rule `{name}`"
+        for name in ("input_bounds", "leader_discovery", "retry_backoff")
+    ]
+    kept = lint.rules_of_the_protocol_are_named_where_they_are_kept
+    assert check(tmp_path, kept, files) == missing
+    files[f"{PACKAGE}/raft/core.py"] = (
+        "# Rules `leader_discovery`,\n# `retry_backoff` and\n# `a`.\n"
+    )
+    assert check(tmp_path, kept, files) == missing[:1]
+    files[f"{PACKAGE}/raft/core.py"] = (
+        '"""(rules `leader_discovery`,\n`input_bounds`\nand `retry_backoff`)."""\n'
+    )
+    assert check(tmp_path, kept, files) == []
+
+
+def test_a_citation_of_a_rule_that_the_protocol_does_not_have_is_found(tmp_path: Path) -> None:
+    # This file is checked, too.
+    gone, other = "gone_rule", "other_rule"
+    files = {
+        "docs/protocol.md": PROTOCOL,
+        "docs/a.md": f"# A\n\nSee rules `input_bounds` and `{gone}`, and the rule `ALLOW`.\n",
+        "tests/unit/a.py": f"# (rule\n# `{other}`)\n",
+    }
+    found = check(tmp_path, lint.rules_of_the_protocol_are_named_where_they_are_kept, files)
+    assert found[:2] == [
+        f"docs/a.md: rule `{gone}` is not in docs/protocol.md",
+        f"tests/unit/a.py: rule `{other}` is not in docs/protocol.md",
     ]
 
 
