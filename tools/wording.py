@@ -179,7 +179,7 @@ def lowered_allowances(tree: Tree) -> str:
 
 
 def read_allowed(tree: Tree) -> dict[Place, int]:
-    """How often a file may still use a word."""
+    """The number of times that each file may still use each word."""
     allowed: Counter[Place] = Counter()
     for line in tree.texts.get(ALLOWED, "").splitlines():
         if not line.startswith("#"):
@@ -191,8 +191,8 @@ def read_allowed(tree: Tree) -> dict[Place, int]:
 def find_words(tree: Tree) -> dict[Place, list[int]]:
     """The lines of every banned word, by file and word."""
     found: dict[Place, list[int]] = {}
-    for path in tree.texts.keys() - WORD_LISTS:
-        for start, text in _passages(tree, path):
+    for path in tree.texts:
+        for start, text in () if path in WORD_LISTS else _passages(tree, path):
             prose = _CODE_SPAN.sub(_blank, text)
             for match in _WORDS.finditer(prose):
                 assert match.lastgroup is not None

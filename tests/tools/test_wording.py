@@ -183,6 +183,11 @@ def test_a_docstring_that_opens_with_a_question_word_is_found(tmp_path: Path, wo
     assert found(tmp_path, "tests/a.py", text) == [("question word", line) for line in (1, 5, 8)]
 
 
+def test_a_list_of_words_may_hold_them_and_asks_nothing(tmp_path: Path) -> None:
+    text = '"""What starts anew."""\n'
+    assert found(tmp_path, "tools/wording.py", text) == [("question word", 1)]
+
+
 def test_whether_may_open_what_returns_bool(tmp_path: Path) -> None:
     text = (
         'def a() -> bool:\n    """Whether a."""\n\n\ndef b() -> bool:\n    """If b."""\n\n\n'
