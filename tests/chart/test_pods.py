@@ -46,7 +46,7 @@ async def main():
         for i in range(3)
     ]
     service = f"{config.stateful_set}-headless"
-    asked = await quorum.ask(pods, service)
+    asked = await quorum.identify_pods(pods, service)
     described, why = await quorum.describe(pods, service)
     await quorum.close()
     assert described is not None, why
