@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.raft.election.abstention_exit import voters_not_heard
+from quorate.raft.election.abstention import voters_not_heard
 from quorate.raft.identity.cloned_voters import refused
 from quorate.raft.identity.cloned_voters import remarks as clone_remarks
 from quorate.raft.identity.single_voter_guard import remark

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import AppendToLog, ControlBatch, Peer, SaveElection, SendRequest
 from quorate.raft.backoff import backoff_ms
-from quorate.raft.election.abstention import Abstention
 from quorate.raft.leader_eligibility import LeaderEligibility
 from quorate.raft.messages import NOTHING_KNOWN, ElectionState, EpochStart, LeaderInfo
 from quorate.raft.outbox import Outbox
@@ -19,7 +18,7 @@ from quorate.raft.request_manager import (
     RequestKind,
     RequestManager,
 )
-from quorate.raft.roles import TRANSITIONS, Initializing
+from quorate.raft.roles import TRANSITIONS, Abstention, Initializing
 from quorate.raft.timers import Timers
 from quorate.raft.voter_addresses import VoterAddresses
 from quorate.records.ids import Epoch, NodeId, Offset, OffsetAndEpoch

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from quorate.records.errors import ErrorCode
     from quorate.records.ids import (
         CallId,
+        Epoch,
         Millis,
         NodeId,
         Offset,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         ReplicaKey,
         ReplyToken,
     )
-    from quorate.records.voters import Endpoint, Voter
+    from quorate.records.voters import Endpoint, Voter, VoterSet
 
 
 @dataclass(slots=True)
@@ -347,3 +348,23 @@ class LeaderSuspicion:
     campaign_at_ms: Millis | None = None
     probe_at_ms: Millis | None = None
     probe: CallId | None = None
+
+
+@dataclass(slots=True)
+class Abstention:
+    """Abstention of a replica (rule `empty_log_abstains`): voters that have answered, and its goal.
+
+    The goal is the offset that its log has to reach: the high watermark that the leader of that
+    epoch reported.
+    """
+
+    is_on: bool
+    heard: set[NodeId] = field(default_factory=set)
+    goal: tuple[Epoch, Offset] | None = None
+
+    def unheard(self, own: ReplicaKey, voters: VoterSet) -> list[NodeId]:
+        """The other voters that have not answered yet; empty if this voter is not in the set."""
+        if own not in voters:
+            return []
+        ids = (voter.key.node_id for voter in voters)
+        return [i for i in ids if i != own.node_id and i not in self.heard]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import RequestFailure
-from quorate.raft.election.abstention_exit import voters_not_heard
+from quorate.raft.election.abstention import voters_not_heard
 from quorate.raft.request_manager import RequestKind
 from quorate.raft.roles import Follower, Prospective, Resigned, Unattached
 from quorate.raft.trace_events import TraceEventKind

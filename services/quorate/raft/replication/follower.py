@@ -15,7 +15,7 @@ from quorate.raft.api import (
     TruncateLog,
     TruncationRefused,
 )
-from quorate.raft.election.abstention_exit import AbstentionExit, fetch_identity
+from quorate.raft.election.abstention import AbstentionExit, fetch_identity
 from quorate.raft.identity.log_identity import mark_of
 from quorate.raft.messages import EpochStart, FetchedBatches, FetchRequest, FetchResponse
 from quorate.raft.replication.response_validation import FetchResponseValidator

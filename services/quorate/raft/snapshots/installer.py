@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import EndHealing, RequestFailure, SnapshotInstalled, SnapshotRefused
-from quorate.raft.election.abstention_exit import fetch_identity
+from quorate.raft.election.abstention import fetch_identity
 from quorate.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorate.raft.request_manager import InFlightRequest, RequestKind
 from quorate.raft.roles import Follower
