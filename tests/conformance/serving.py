@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import uvloop
 
 from quorate.rpc.health import enable_reflection
-from quorate.rpc.security.tls import TlsFiles
+from quorate.rpc.security.tls_files import TlsFiles
 from quorate.server.memory.gc_tuning import freeze_heap
 from quorate.settings.tls import TlsSettings
 from tests.conformance.servicer import RESPONSE_BYTES_MAX, SERVICE, TestService

@@ -15,7 +15,7 @@ from quorate.settings.transport import Transport
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 GRPCIO: Final = Transport.GRPCIO
 TRANSPORTS: Final = tuple(Transport)

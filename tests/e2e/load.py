@@ -29,7 +29,7 @@ from quorate.settings.property_files import read_properties
 from quorate.settings.tls import read_client_tls
 
 if TYPE_CHECKING:
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 KEYS = 50
 PAUSE_S = 0.02

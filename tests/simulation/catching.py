@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.argument_types import duration_s, number
-from quorate.sim.mutants import MUTANTS
+from quorate.sim.mutants.registry import MUTANTS
 from quorate.sim.parallel_runner import begin_worker
 from quorate.sim.runner import run_seed
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.mutants import MUTANTS
 from quorate.sim.mutants.mutant import Patch
+from quorate.sim.mutants.registry import MUTANTS
 from quorate.sim.runner import run_seed
 
 PLANTED_BUGS_MIN = 80

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.sim.mutants import MUTANTS
+from quorate.sim.mutants.registry import MUTANTS
 from tools import note_seeds
 from tools.note_seeds import Noted
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from quorate.api.admin_api import ChangeResult, PrepareStopRequest, PrepareStopResult
     from quorate.raft import messages as m
     from quorate.records.ids import NodeId
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 log = logging.getLogger(__name__)
 EXPIRY_TICK_S: Final = 60.0

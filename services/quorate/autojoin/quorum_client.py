@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quorate.autojoin.state import Pod
     from quorate.client.controller_calls import Address
     from quorate.raft.messages import DescribeQuorumResponse
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 ASK_TIMEOUT_S: Final = 2.0
 DESCRIBE_TIMEOUT_S: Final = 6.0

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kubernetes.aio import client as k8s
 
     from quorate.autojoin.config import AutojoinConfig
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 log = logging.getLogger(__name__)
 # Probes and scrapes come from other machines.

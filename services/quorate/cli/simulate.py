@@ -121,7 +121,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the seeds in order of their numbers, or the case."""
-    from quorate.sim.mutants import MUTANTS
+    from quorate.sim.mutants.registry import MUTANTS
 
     if arguments.bug is not None and arguments.bug not in MUTANTS:
         print(f"--bug: there is no {arguments.bug!r}, only {', '.join(MUTANTS)}", file=sys.stderr)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from quorate.client.controller_calls import Address
     from quorate.records.ids import ReplicaKey
     from quorate.records.voters import Endpoint
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 TIMEOUT_S: Final = 30.0
 NO_ANSWER: Final = "NO_ANSWER"

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from quorate.records.voters import Endpoint
     from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 W = TypeVar("W", bound="WriteReply")
 R = TypeVar("R", bound="ReadReply")

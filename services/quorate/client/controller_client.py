@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         WriteRequestOf,
     )
     from quorate.raft.messages import DescribeQuorumResponse
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 T = TypeVar("T")
 W = TypeVar("W", bound="WriteReply")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quorate.client.leader_finder import FoundLeader
     from quorate.raft.messages import FetchResponse, FetchSnapshotResponse
     from quorate.records.ids import ClusterId, OffsetAndEpoch
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 CHUNK_BYTES: Final = 1024 * 1024
 # Errors for which the leader moved, or this server has not observed its own epoch yet.

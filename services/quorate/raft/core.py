@@ -143,7 +143,7 @@ class RaftCore:
         """Assume the role that the recovered state requires; called once, before the first step."""
         self.replica.timers.now = now_ms
         initialize(self.replica, self.transitions)
-        self.follower_replication.snapshot_installer.finish_healing_if_caught_up()
+        self.follower_replication.snapshot_downloader.finish_healing_if_caught_up()
         return self._finish()
 
     def step(self, event: Event, now_ms: Millis) -> Update:
@@ -251,10 +251,10 @@ class RaftCore:
             case TruncationRefused():
                 self.follower_replication.handle_truncation_refused(event)
             case SnapshotInstalled():
-                self.follower_replication.snapshot_installer.handle_installed(event)
+                self.follower_replication.snapshot_downloader.handle_installed(event)
                 self.leader_replication.snapshot_server.prune()
             case SnapshotRefused():
-                self.follower_replication.snapshot_installer.handle_refused(event)
+                self.follower_replication.snapshot_downloader.handle_refused(event)
             case LogCleaned(log_start=log_start, snapshots=snapshots):
                 replica.log.cleaned(log_start, snapshots)
                 self.leader_replication.snapshot_server.prune()
@@ -343,7 +343,7 @@ class RaftCore:
             case RequestKind.LOOK_AROUND, FetchResponse() | RequestFailure() as answer:
                 self.single_voter_guard.handle_response(in_flight_request, answer)
             case RequestKind.FETCH_SNAPSHOT, FetchSnapshotResponse() | RequestFailure() as answer:
-                self.follower_replication.snapshot_installer.handle_response(
+                self.follower_replication.snapshot_downloader.handle_response(
                     in_flight_request, answer
                 )
             case RequestKind.VOTE, VoteResponse() | RequestFailure() as answer:
@@ -378,7 +378,7 @@ class RaftCore:
         if event.end.offset > replica.log.flushed:
             replica.log.flushed = event.end.offset
             replica.leader_eligibility.on_flush_progress()
-        self.follower_replication.snapshot_installer.finish_healing_if_caught_up()
+        self.follower_replication.snapshot_downloader.finish_healing_if_caught_up()
         self.follower_replication.abstention_exit.check_exit()
         self.leader_replication.update_high_watermark()
 

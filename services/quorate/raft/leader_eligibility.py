@@ -1,7 +1,8 @@
-"""Eligibility of this replica to lead: state machine caught up (11), disk responsive (24).
+"""Eligibility of this replica to lead: its state machine is caught up, its disk responds.
 
-A replica is also not eligible if a leader has seen another process as this voter (33), or if there
-is another quorum of its cluster (34).
+A replica is also not eligible if a leader has seen another process as this voter, or if its cluster
+has another quorum. Rules `unready_voter_waits`, `disk_call_deadline`, `one_process_per_voter` and
+`sole_voter_conflict`.
 """
 
 from __future__ import annotations

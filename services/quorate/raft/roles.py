@@ -18,6 +18,7 @@ from quorate.records.ids import UNKNOWN_OFFSET
 if TYPE_CHECKING:
     from quorate.raft.api import RecordsProposed
     from quorate.raft.messages import AddRaftVoterRequest, RemoveRaftVoterRequest
+    from quorate.raft.replication.check_quorum import CheckQuorum
     from quorate.raft.trace_events import Value
     from quorate.records.errors import ErrorCode
     from quorate.records.ids import (
@@ -253,10 +254,9 @@ class Leader:
 
     epoch_start: Offset
     elected_ms: Millis
-    check_quorum_deadline: Millis
+    check_quorum: CheckQuorum
     begin_epoch_deadline: Millis
     progress: dict[ReplicaKey, Progress] = field(default_factory=dict)
-    recent_fetchers: dict[NodeId, None] = field(default_factory=dict)
     parked: FetchPurgatory = field(default_factory=FetchPurgatory)
     reads: dict[ReplyToken, int] = field(default_factory=dict)
     read_round: int = 0

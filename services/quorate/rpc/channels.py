@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from quorate.h2.server.protocol import Gate
     from quorate.rpc.call_spans import FetchSpans, StreamedWriteSpans
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
     from quorate.settings.port_checks import Hosts
     from quorate.settings.tls import TlsSettings
 
@@ -105,7 +105,7 @@ def open_tls(settings: TlsSettings | None) -> TlsFiles | None:
     """
     if settings is None:
         return None
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
     return TlsFiles(settings)
 

@@ -20,7 +20,7 @@ from quorate.records.value_types import value_type
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 DOMAIN: Final = "quorate"
 _VERIFICATION: Final = re.compile(r"CERTIFICATE_VERIFY_FAILED: ([^:]+)")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quorate.rpc.limits.call_limits import CallLimits
     from quorate.rpc.limits.shared_connections import Connections
     from quorate.rpc.security.authorization import CallerPolicy
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
     from quorate.rpc.service import Service
     from quorate.settings.port_checks import Hosts
 

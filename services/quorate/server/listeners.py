@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from quorate.rpc.method_table import IsVoter
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
     from quorate.rpc.service import Service
     from quorate.server.config import ControllerConfig
     from quorate.settings.listeners import ListenerSettings

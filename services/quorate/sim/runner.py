@@ -21,7 +21,7 @@ from quorate.sim.engine.quorum_setup import build
 from quorate.sim.failure import Failure
 from quorate.sim.faults.option_mix import draw_mix
 from quorate.sim.faults.scheduler import FaultScheduler
-from quorate.sim.mutants import MUTANTS, apply_mutant
+from quorate.sim.mutants.registry import MUTANTS, apply_mutant
 from quorate.sim.transcript import INDENT
 from quorate.sim.transcript_filter import MentionedIds, TranscriptFilter
 from quorate.sim.workload.broker_fleet import BrokerFleet

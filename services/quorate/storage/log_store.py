@@ -29,8 +29,8 @@ from quorate.storage.healing import HealingState, write_healing
 from quorate.storage.log.files_in_use import FilesInUse
 from quorate.storage.quorum_state import write_quorum_state
 from quorate.storage.recovery.recovery import Recovered, recover
+from quorate.storage.retention import snapshots_to_keep
 from quorate.storage.rival_file import RememberedRival, write_rival
-from quorate.storage.snapshots.retention import snapshots_to_keep
 from quorate.storage.snapshots.writer import SnapshotWriter
 
 if TYPE_CHECKING:

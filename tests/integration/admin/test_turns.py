@@ -37,7 +37,7 @@ class Pod:
         self.end = end
         self.looks = 0
 
-    async def look_again(self) -> Outlook | None:
+    async def read_cached(self) -> Outlook | None:
         self.looks += 1
         fate = self.fates.pop(0) if len(self.fates) > 1 else self.fates[0]
         return None if fate is None else Outlook(fate, self.end)

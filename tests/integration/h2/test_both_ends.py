@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from quorate.rpc.channels import bind, make_server, open_channel
-from quorate.rpc.security.tls import TlsFiles
+from quorate.rpc.security.tls_files import TlsFiles
 from quorate.settings.tls import ClientAuth, TlsSettings
 from quorate.settings.transport import Transport
 from tests.certificates import Authority

@@ -16,7 +16,7 @@ from quorate.h2.server.connection_limiter import ConnectionStats
 from quorate.h2.server.server import Server
 from quorate.rpc.channels import open_channel
 from quorate.rpc.security.ssl_contexts import server_context
-from quorate.rpc.security.tls import TlsFiles
+from quorate.rpc.security.tls_files import TlsFiles
 from quorate.settings.tls import ClientAuth, TlsSettings
 from tests.certificates import Authority
 from tests.ports import HOST

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.authorization.authorizer import Caller
     from quorate.controller.request_types import ReadReply, ReadRequest, WriteReply, WriteRequest
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 __all__ = ["each_transport"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from quorate.rpc.security.tls import POLL_S, TlsFiles
+from quorate.rpc.security.tls_files import POLL_S, TlsFiles
 from quorate.settings.tls import ClientAuth, TlsSettings
 from tests.certificates import Authority
 

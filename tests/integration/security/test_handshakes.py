@@ -6,7 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from quorate.client.controller_client import ControllerClient
-from quorate.rpc.security.tls import TlsFiles
+from quorate.rpc.security.tls_files import TlsFiles
 from quorate.settings.tls import TlsSettings
 from tests.certificates import DAY, Authority
 from tests.integration.rpc.conftest import WAIT_S, serve

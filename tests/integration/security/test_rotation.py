@@ -23,7 +23,7 @@ from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.raft.transport import RaftTransport
 from quorate.rpc.security.authorization import CallerPolicy
-from quorate.rpc.security.tls import TlsFiles
+from quorate.rpc.security.tls_files import TlsFiles
 from tests.certificates import Authority
 from tests.integration.rpc.conftest import HOST, WAIT_S, Served, serve
 from tests.integration.transports import chosen

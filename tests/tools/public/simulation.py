@@ -10,7 +10,7 @@ from quorate.sim.actions import KINDS
 from quorate.sim.cases.case import Case, format_case
 from quorate.sim.cases.field_codec import flat
 from quorate.sim.invariants import ALL
-from quorate.sim.mutants import MUTANTS
+from quorate.sim.mutants.registry import MUTANTS
 from quorate.sim.randomness import SALTS, RandomSource, RandomStreams
 from quorate.sim.sim_options import WorldOptions
 from tests.tools.public.syntax import PART, calls, forwarded, text_of

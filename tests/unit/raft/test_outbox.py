@@ -5,6 +5,7 @@ from __future__ import annotations
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.outbox import Outbox
+from quorate.raft.replication.check_quorum import CheckQuorum
 from quorate.raft.roles import Leader, Unattached
 from quorate.raft.trace_events import TraceEvent, TraceEventKind
 from quorate.records.errors import ErrorCode
@@ -70,7 +71,7 @@ def test_only_news_is_published() -> None:
 
 def test_a_leader_is_published_with_the_beginning_of_its_epoch() -> None:
     out = Outbox()
-    leader = Leader(Offset(5), Millis(0), Millis(0), Millis(0))
+    leader = Leader(Offset(5), Millis(0), CheckQuorum(Millis(0)), Millis(0))
     out.publish(leader, m.ElectionState(Epoch(3), NodeId(1)), Offset(7))
     (progress,), _ = out.take()
     assert progress == api.PublishProgress(

@@ -9,7 +9,7 @@ import pytest
 from grpc.aio import AioRpcError, Metadata
 
 from quorate.rpc.error_status import error_info_of, explain_error, explain_handshake_failure
-from quorate.rpc.security.tls import TlsFiles
+from quorate.rpc.security.tls_files import TlsFiles
 from quorate.settings.tls import TlsSettings
 from tests.certificates import Authority
 

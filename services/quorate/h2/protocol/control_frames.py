@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.h2.protocol import frames
 from quorate.h2.protocol.events import GoAwayReceived, PingAnswered, StreamReset, StreamsAllowed
+from quorate.h2.protocol.flow_control import FlowControl
 from quorate.h2.protocol.frames import (
     H2ErrorCode,
     ProtocolViolationError,
@@ -13,7 +14,6 @@ from quorate.h2.protocol.frames import (
     check_stream_id,
 )
 from quorate.h2.protocol.limits import RESET_COST, UNPAID_FRAMES, FloodLimiter, ListenerMemory
-from quorate.h2.protocol.sender import Sender
 
 if TYPE_CHECKING:
     from quorate.h2.protocol.limits import Limits
@@ -26,23 +26,18 @@ _WORDS_MAX: Final = 256
 _STREAMS_OF_A_FRAME: Final = 16
 
 
-class ControlFrames(Sender):
+class ControlFrames(FlowControl):
     """The settings of both ends, and the peer's use of its frame and memory limits."""
 
     def __init__(
         self, limits: Limits, *, is_client: bool, memory: ListenerMemory | None = None
     ) -> None:
         """Connections that are limited together share `memory`."""
-        super().__init__(limits, is_client=is_client)
-        self._memory = memory or ListenerMemory()
+        super().__init__(limits, is_client=is_client, memory=memory)
         self._flood_limiter = FloodLimiter(
             at_once=limits.idle_frames_max, per_s=limits.idle_frames_per_s
         )
         self._had_settings = False
-        self._in_window = limits.window_bytes
-        self._ungranted = 0
-        # Bytes received on any stream, and not consumed yet.
-        self.unread = 0
         # By stream: whether this end has ended it while the peer may not know yet.
         self._ended: dict[int, bool] = {}
         self._last_peer_id = 0
@@ -157,42 +152,6 @@ class ControlFrames(Sender):
             self._spend(RESET_COST - 1)
         self._forget(stream, is_ours=False)
         self._events.append(StreamReset(stream_id, code, "", is_peers=True))
-
-    # --- receive windows --------------------------------------------------------------------------
-
-    def consumed(self, stream_id: int, size: int) -> None:
-        """Note that `size` bytes of a stream were read; the peer may send as many more."""
-        stream = self._streams.get(stream_id)
-        if stream is None:
-            return
-        stream.unread -= size
-        self._note_unread(-size)
-        stream.read += size
-        if stream.can_receive and stream.read * 2 >= self._limits.stream_window_bytes:
-            stream.in_window += stream.read
-            self._put_window(stream_id, stream.read)
-            stream.read = 0
-        if self._ungranted:
-            self._grant()
-
-    def _grant(self) -> None:
-        """Let the peer send more on all streams, unless too much of it is unread."""
-        limits = self._limits
-        if self._ungranted * 2 < limits.window_bytes:
-            return
-        is_much = (
-            self.unread > limits.unread_bytes_max
-            or self._memory.unread_bytes > limits.unread_in_all_bytes_max
-        )
-        # A connection whose bytes are all read may continue, however much the others hold.
-        if not self.unread or not is_much:
-            self._in_window += self._ungranted
-            self._put_window(0, self._ungranted)
-            self._ungranted = 0
-
-    def _note_unread(self, size: int) -> None:
-        self.unread += size
-        self._memory.unread_bytes += size
 
     # --- ends of streams --------------------------------------------------------------------------
 

@@ -74,6 +74,10 @@ class ListenerMemory:
         self.cached_headers_bytes = 0
         self.unread_bytes = 0
 
+    def note_unread(self, size: int) -> None:
+        """Record that `size` more bytes are unread; fewer if it is negative."""
+        self.unread_bytes += size
+
 
 class FloodLimiter:
     """Rate limiter for idle frames; frames that carry something add credit."""

@@ -1,4 +1,4 @@
-"""Send side of a connection: frames, flow-control windows, pending DATA."""
+"""Send side of a connection: frames, and DATA that waits for a flow-control window."""
 
 from __future__ import annotations
 
@@ -192,35 +192,6 @@ class Sender:
             self._events.append(StreamWritable(stream_id))
             if stream.trailers is not None:
                 self.send_headers(stream_id, stream.trailers, is_last=True)
-
-    # --- windows ----------------------------------------------------------------------------------
-
-    def _widen(self, stream_id: int, size: int) -> bool:
-        """Widen a send window; False if it would be invalid."""
-        if stream_id == 0:
-            self._out_window += size
-            is_valid = size > 0 and self._out_window <= frames.WINDOW_BYTES_MAX
-        else:
-            stream = self._streams[stream_id]
-            stream.out_window += size
-            if stream_id in self._stuck:
-                self._waiting[stream_id] = self._stuck.pop(stream_id)
-            is_valid = size > 0 and stream.out_window <= frames.WINDOW_BYTES_MAX
-        if is_valid and self._waiting:
-            self._pump()
-        return is_valid
-
-    def _set_initial_window(self, size: int) -> bool:
-        """Change the windows of all streams, send nothing; False if one would be too wide."""
-        more = size - self._initial_window
-        self._initial_window = size
-        is_valid = size <= frames.WINDOW_BYTES_MAX
-        for stream in self._streams.values():
-            stream.out_window += more
-            is_valid = is_valid and stream.out_window <= frames.WINDOW_BYTES_MAX
-        self._waiting |= self._stuck
-        self._stuck.clear()
-        return is_valid
 
     # --- hooks of the receive side ----------------------------------------------------------------
 

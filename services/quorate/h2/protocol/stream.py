@@ -47,6 +47,22 @@ class Stream:
         self.is_last_queued = False
         self.trailers: bytes | None = None
 
+    def widen(self, size: int) -> int:
+        """Change the send window by `size` bytes; returns its new size."""
+        self.out_window += size
+        return self.out_window
+
+    def consume(self, size: int) -> None:
+        """Record that the application has consumed `size` of the bytes received."""
+        self.unread -= size
+        self.read += size
+
+    def grant(self) -> int:
+        """Let the peer send as much as was consumed since the last time; returns that size."""
+        size, self.read = self.read, 0
+        self.in_window += size
+        return size
+
     def put_back(self, data: bytes) -> None:
         """Queue bytes behind those that already wait."""
         if self.queue is None:

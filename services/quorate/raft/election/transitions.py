@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from quorate.raft.election.epoch_start import append_epoch_start
 from quorate.raft.messages import ElectionState
 from quorate.raft.pending_requests import fail_pending_requests
+from quorate.raft.replication.check_quorum import CheckQuorum
 from quorate.raft.request_manager import RequestKind
 from quorate.raft.roles import (
     Candidate,
@@ -194,7 +195,7 @@ class RoleTransitions:
         leader = Leader(
             epoch_start=replica.log.end.offset,
             elected_ms=replica.timers.now,
-            check_quorum_deadline=replica.timers.check_quorum_deadline(),
+            check_quorum=CheckQuorum(replica.timers.check_quorum_deadline()),
             begin_epoch_deadline=replica.timers.now,
         )
         self._enter(

@@ -21,7 +21,7 @@ from quorate.raft.messages import EpochStart, FetchedBatches, FetchRequest, Fetc
 from quorate.raft.replication.response_validation import FetchResponseValidator
 from quorate.raft.request_manager import InFlightRequest, RequestKind
 from quorate.raft.roles import Follower
-from quorate.raft.snapshots.installer import SnapshotInstaller
+from quorate.raft.snapshots.downloader import SnapshotDownloader
 from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Offset, OffsetAndEpoch
@@ -41,7 +41,7 @@ class FollowerReplication:
         self.leader_contact = leader_contact
         self.incarnation = incarnation
         self.fetch_response_validator = FetchResponseValidator(replica)
-        self.snapshot_installer = SnapshotInstaller(replica, leader_contact, incarnation)
+        self.snapshot_downloader = SnapshotDownloader(replica, leader_contact, incarnation)
         self.abstention_exit = AbstentionExit(replica)
         # The newest round in a response, and the epoch of its leader: rounds of another leader
         # prove nothing for this one.
@@ -77,7 +77,7 @@ class FollowerReplication:
         if peer is None or (standing is not None and standing.retry_ms > replica.timers.now):
             return
         if role.download is not None:
-            self.snapshot_installer.fetch(role.download, peer)
+            self.snapshot_downloader.fetch(role.download, peer)
         else:
             voters_at = None
             if not role.has_fetched:
@@ -148,7 +148,7 @@ class FollowerReplication:
         if response.high_watermark != UNKNOWN_OFFSET:
             replica.commit_state.on_leader_high_watermark(response.high_watermark)
         if response.snapshot_id is not None:
-            self.snapshot_installer.begin(role, response.snapshot_id)
+            self.snapshot_downloader.begin(role, response.snapshot_id)
             return
         if isinstance(response.records, FetchedBatches) and response.records.batches:
             self._append(response.records)

@@ -105,9 +105,9 @@ class LeaderReplication:
         self.progress_tracker.voters_added(role, before)
         # Rule `check_quorum_restart`: the new set gets a full interval before check-quorum applies
         # to it.
-        role.recent_fetchers.clear()
-        role.check_quorum_deadline = replica.timers.check_quorum_deadline()
-        role.begin_epoch_deadline = replica.timers.now
+        check_quorum, timers = role.check_quorum, replica.timers
+        check_quorum.restart(timers.check_quorum_deadline())
+        role.begin_epoch_deadline = timers.now
         # Rule `fetch_view_at_response`: an observer with a parked Fetch may be a voter now, whose
         # Fetch commits this.
         self.fetch_responder.answer_parked_voters()
@@ -304,22 +304,23 @@ class LeaderReplication:
         role = replica.role
         if not isinstance(role, Leader):
             return
-        if role.check_quorum_deadline <= replica.timers.now and not replica.is_only_voter:
+        check_quorum, timers = role.check_quorum, replica.timers
+        if check_quorum.has_expired(timers.now) and not replica.is_only_voter:
             why = "no majority of the voters has fetched within the check-quorum interval"
             self.resign(RoleChangeCause.CHECK_QUORUM, why)
             return
         unflushed_since = replica.leader_eligibility.unflushed_since
         if unflushed_since is not None and self.must_resign_for_disk():
-            age_ms = replica.timers.now - unflushed_since
+            age_ms = timers.now - unflushed_since
             why = f"its disk has not confirmed a flush for {age_ms} ms"
             self.resign(RoleChangeCause.DISK_HANGS, why)
             return
         self.fetch_responder.expire(role)
 
     def must_resign_for_disk(self) -> bool:
-        """True for a leader with a stalled disk: it must not rely on its followers' disks (24).
+        """True for a leader with a stalled disk: it must not rely on its followers' disks.
 
-        A single voter has no successor.
+        A single voter has no successor (rule `disk_call_deadline`).
         """
         return self.replica.leader_eligibility.is_disk_stalled and not self.replica.is_only_voter
 
@@ -329,7 +330,7 @@ class LeaderReplication:
         role = replica.role
         if isinstance(role, Leader):
             if not replica.is_only_voter:
-                due.append(role.check_quorum_deadline)
+                due.append(role.check_quorum.deadline)
                 flush_deadline = replica.leader_eligibility.flush_deadline
                 if flush_deadline is not None:
                     due.append(flush_deadline)

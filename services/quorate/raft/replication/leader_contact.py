@@ -129,7 +129,8 @@ class LeaderContact:
             if not role.leader_resigned:
                 role.fetch_deadline = until
         if response.error is ErrorCode.INCONSISTENT_VOTER_SET:
-            # This leader has compared both logs: it has other voters at the same position (34).
+            # This leader has compared both logs: it has other voters at the same position
+            # (rule `sole_voter_conflict`).
             reason = "it has other voters where this log has the same epoch"
             replica.second_quorum.prove(role.leader_id, replica.epoch, reason)
         # Another process may have this address now.

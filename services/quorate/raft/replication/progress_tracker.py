@@ -64,7 +64,7 @@ class ProgressTracker:
         role.progress.setdefault(key, Progress()).last_contact_ms = self.replica.timers.now
 
     def on_fetch(self, role: Leader, key: ReplicaKey | None, *, is_voter: bool) -> None:
-        """Check-quorum: a majority of the voters that fetch restarts the interval."""
+        """Record a Fetch that continues this log; check-quorum counts those of voters."""
         replica = self.replica
         if key is None:
             return
@@ -80,10 +80,10 @@ class ProgressTracker:
         role.progress[key] = progress
         if not is_voter or key.node_id == replica.node_id:
             return
-        role.recent_fetchers[key.node_id] = None
-        if len(role.recent_fetchers) + (1 if replica.is_voter else 0) >= replica.voters.majority:
-            role.recent_fetchers.clear()
-            role.check_quorum_deadline = replica.timers.check_quorum_deadline()
+        check_quorum, voters = role.check_quorum, replica.voters
+        needed = voters.majority - (1 if replica.is_voter else 0)
+        if check_quorum.count_fetch(key.node_id, needed):
+            check_quorum.restart(replica.timers.check_quorum_deadline())
 
     def acknowledge(
         self,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import Peer
     from quorate.records.ids import CallId
     from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 
 class PeerChannel:

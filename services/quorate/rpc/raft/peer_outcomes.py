@@ -15,7 +15,7 @@ from quorate.rpc.error_status import explain_error, explain_handshake_failure
 if TYPE_CHECKING:
     from quorate.h2.name_resolver import NameLookupError
     from quorate.raft.api import Peer
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 # Logged under the name of the transport.
 log = logging.getLogger("quorate.rpc.raft.transport")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from quorate.raft.identity.peer_identity import ReplicaIdentity
     from quorate.records.ids import CallId
     from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
-    from quorate.rpc.security.tls import TlsFiles
+    from quorate.rpc.security.tls_files import TlsFiles
 
 log = logging.getLogger(__name__)
 

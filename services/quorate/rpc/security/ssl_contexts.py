@@ -17,7 +17,7 @@ from quorate.h2.tls_alerts import AlertingContext
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.rpc.security.tls import TlsFiles, TlsMaterial
+    from quorate.rpc.security.tls_files import TlsFiles, TlsMaterial
 
 _PROTOCOLS: Final = ["h2"]
 _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"

@@ -27,7 +27,7 @@ from quorate.sim.action_runner import TimedAction
 from quorate.sim.actions import KINDS
 from quorate.sim.actions.admin_requests import Add
 from quorate.sim.cases.field_codec import flat, read_value, with_fields, write_value
-from quorate.sim.mutants import MUTANTS
+from quorate.sim.mutants.registry import MUTANTS
 from quorate.sim.sim_options import FleetOptions, WorldOptions
 
 if TYPE_CHECKING:

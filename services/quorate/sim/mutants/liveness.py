@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.election.campaign import Campaign
@@ -34,7 +35,7 @@ _handle_fetch_snapshot = LeaderReplication.handle_fetch_snapshot
 
 def _lead_on(self: LeaderReplication) -> None:
     if isinstance(self.replica.role, Leader):
-        self.replica.role.check_quorum_deadline = self.replica.timers.after(_NEVER_MS)
+        self.replica.role.check_quorum.restart(self.replica.timers.after(_NEVER_MS))
     _expire_leading(self)
 
 
@@ -60,9 +61,10 @@ def _hear_no_download(
     role = self.replica.role
     if not isinstance(role, Leader):
         return _handle_fetch_snapshot(self, request)
-    heard, deadline = dict(role.recent_fetchers), role.check_quorum_deadline
+    before = role.check_quorum
+    role.check_quorum = replace(before, fetched=dict(before.fetched))
     answer = _handle_fetch_snapshot(self, request)
-    role.recent_fetchers, role.check_quorum_deadline = heard, deadline
+    role.check_quorum = before
     return answer
 
 

@@ -38,18 +38,6 @@ def test_a_proposal_of_another_epoch_is_refused() -> None:
     )
 
 
-@pytest.mark.rule("check_quorum_restart")
-def test_a_new_set_gets_a_whole_interval_before_its_quorum_is_checked() -> None:
-    core = cores.leader()
-    cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
-    cores.append(core, cores.voters(1, 2, 3, 4), now_ms=4900)
-    cores.flush(core, now_ms=4900)
-    core.step(api.TimerFired(), Millis(4900 + 3000 - 1))
-    assert told(core).role == "leader"
-    core.step(api.TimerFired(), Millis(4900 + 3000))
-    assert told(core).role == "resigned"
-
-
 def test_a_leader_that_commits_its_own_removal_resigns() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
@@ -143,28 +131,6 @@ def test_fetches_of_other_epochs_and_clusters_are_refused() -> None:
     ):
         update = cores.ask(core, cores.fetch(2, 0, 0, epoch=epoch), now_ms=2001)
         expect(update, traffic.fetch_refusal(1, error), wake_at_ms=3000)
-
-
-def test_check_quorum_a_leader_that_nobody_fetches_from_resigns_before_it_answers() -> None:
-    core = cores.leader()
-    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
-    update = cores.ask(core, cores.fetch(3, 3, 1), now_ms=2001 + 3000, token=3)
-    expect(
-        update,
-        traffic.fetch_given_up(1),
-        traffic.fetch_refusal(3, ErrorCode.NOT_LEADER_OR_FOLLOWER),
-        traffic.end_sent(8, 2, 2, 3),
-        traffic.end_sent(9, 3, 2, 3),
-        cores.progress("resigned", 1, leader_id=1, high_watermark=3),
-        wake_at_ms=5001 + cores.part_of_election_timeout(REPEAT_SHARE),
-        notes=(
-            (
-                TraceEventKind.ROLE_TAKEN,
-                "no majority of the voters has fetched within the check-quorum interval: "
-                "leader becomes resigned in epoch 1",
-            ),
-        ),
-    )
 
 
 def test_a_fetch_with_the_leader_s_own_id_is_refused() -> None:

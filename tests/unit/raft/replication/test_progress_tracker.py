@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.raft import api
-from quorate.raft import messages as m
 from quorate.records.ids import (
-    Millis,
     NodeId,
-    Offset,
 )
 from quorate.records.voters import Endpoint
 from tests.unit.raft import cores
-from tests.unit.raft.expecting import told
 
 if TYPE_CHECKING:
+    from quorate.raft import messages as m
     from quorate.raft.core import RaftCore
 
 
@@ -33,36 +29,6 @@ def caught_up_ms(core: RaftCore, node_id: int, *, now_ms: int) -> int | None:
     replica = known(core, node_id, now_ms=now_ms)
     assert replica is not None
     return replica.last_caught_up_ms
-
-
-def leads_until(core: RaftCore, deadline: int) -> bool:
-    """True if the leader resigns just then, for want of voters that it hears."""
-    core.step(api.TimerFired(), Millis(deadline - 1))
-    before = told(core).role
-    core.step(api.TimerFired(), Millis(deadline))
-    return (before, told(core).role) == ("leader", "resigned")
-
-
-def test_check_quorum_counts_only_those_whose_log_fits() -> None:
-    """A replica that is told to cut, or sent to a snapshot, could commit nothing yet."""
-    core = cores.leader()
-    update = cores.ask(core, cores.fetch(2, 9, 1), now_ms=2500)
-    assert cores.fetched(update).diverging == cores.end(3, 1)
-    assert leads_until(core, 2000 + 3000)
-    core = cores.leader()
-    cores.ask(core, cores.fetch(2, 9, 1), now_ms=2500)
-    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2501, token=2)
-    assert leads_until(core, 2501 + 3000)
-
-
-def test_check_quorum_does_not_count_who_is_sent_to_a_snapshot() -> None:
-    core = cores.leader()
-    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
-    info = m.SnapshotInfo(cores.end(3, 1), 100)
-    core.step(api.SnapshotStored(info), Millis(2002))
-    core.step(api.LogCleaned(Offset(3), (info,)), Millis(2003))
-    assert cores.fetched(cores.ask(core, cores.fetch(3, 0, 0), now_ms=2004, token=3)).snapshot_id
-    assert leads_until(core, 2001 + 3000)
 
 
 def test_a_replica_was_caught_up_when_it_fetched_before() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.rpc.security.ssl_contexts import client_context, server_context
-from quorate.rpc.security.tls import TlsFiles
+from quorate.rpc.security.tls_files import TlsFiles
 from quorate.settings.tls import ClientAuth, TlsSettings
 from tests.certificates import Authority, Leaf
 

@@ -22,8 +22,8 @@ from quorate.records.metadata import (
 )
 from quorate.sim.checkers.oracle import Violation
 from quorate.sim.checkers.overlay_differential import RandomDecisions, Standby, require_equal
-from quorate.sim.mutants import apply_mutant
 from quorate.sim.mutants.decisions import BUGS
+from quorate.sim.mutants.registry import apply_mutant
 from quorate.sim.randomness import RandomSource
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from quorate.raft.messages import SnapshotInfo
 from quorate.records.ids import Offset
-from quorate.storage.snapshots.retention import snapshots_to_keep
+from quorate.storage.retention import snapshots_to_keep
 from tests.unit.storage.conftest import at
 
 STORED = [SnapshotInfo(at(offset, 1), 10) for offset in (100, 200, 300)]

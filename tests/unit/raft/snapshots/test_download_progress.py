@@ -157,7 +157,7 @@ def test_after_an_empty_slice_the_beginning_is_compared() -> None:
 
 def test_a_new_snapshot_starts_without_the_failures_of_the_old_one() -> None:
     core = cores.follower()
-    downloads = core.follower_replication.snapshot_installer.snapshot_downloads
+    downloads = core.follower_replication.snapshot_downloader.download_progress
     for _ in range(5):
         late = downloads.failed(SNAPSHOT, "crc")
     downloads.begin(cores.end(12, 1))

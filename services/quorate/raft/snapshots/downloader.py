@@ -9,7 +9,7 @@ from quorate.raft.election.abstention import fetch_identity
 from quorate.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorate.raft.request_manager import InFlightRequest, RequestKind
 from quorate.raft.roles import Follower
-from quorate.raft.snapshots.downloads import SnapshotDownloads
+from quorate.raft.snapshots.download_progress import DownloadProgress
 from quorate.raft.trace_events import TraceEventKind
 from quorate.records.errors import ErrorCode
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 _GONE: Final = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
 
 
-class SnapshotInstaller:
+class SnapshotDownloader:
     """Fetches and installs snapshots for one replica."""
 
     def __init__(self, replica: Replica, leader_contact: LeaderContact, incarnation: int) -> None:
         self.replica = replica
         self.leader_contact = leader_contact
         self.incarnation = incarnation
-        self.snapshot_downloads = SnapshotDownloads(replica)
+        self.download_progress = DownloadProgress(replica)
 
     def begin(self, role: Follower, snapshot_id: OffsetAndEpoch) -> None:
         """Begin to fetch a snapshot, since the leader's log starts after the end of this one."""
-        role.download = self.snapshot_downloads.begin(snapshot_id)
+        role.download = self.download_progress.begin(snapshot_id)
 
     def fetch(self, download: SnapshotDownload, peer: Peer) -> None:
         """Request the next chunk, unless that is in flight."""
@@ -95,18 +95,18 @@ class SnapshotInstaller:
         if not chunk:
             # A leader that is verifying or rewriting the file has nothing to send yet. It may
             # then send another file than before.
-            role.download = self.snapshot_downloads.restart_from_first_chunk(download)
-            again = self.snapshot_downloads.retry_later(download.snapshot_id)
+            role.download = self.download_progress.restart_from_first_chunk(download)
+            again = self.download_progress.retry_later(download.snapshot_id)
             self.replica.request_manager.back_off(
                 RequestKind.FETCH_SNAPSHOT, in_flight_request.to, again
             )
             return
-        role.download = self.snapshot_downloads.add_chunk(download, chunk, response.size_bytes)
+        role.download = self.download_progress.add_chunk(download, chunk, response.size_bytes)
 
     def _give_up(self, role: Follower, why: str) -> None:
         """Start over with a plain Fetch, whose response names the snapshot, after a backoff."""
         assert role.download is not None
-        again = self.snapshot_downloads.failed(role.download.snapshot_id, why)
+        again = self.download_progress.failed(role.download.snapshot_id, why)
         role.download = None
         self.replica.request_manager.back_off(RequestKind.FETCH, role.leader_id, again)
 
@@ -121,7 +121,7 @@ class SnapshotInstaller:
         text = f"installed snapshot {event.snapshot.snapshot_id}; voters are {replica.voters.ids}"
         offset = event.snapshot.snapshot_id.offset
         replica.out.note(TraceEventKind.SNAPSHOT_INSTALLED, text, offset=offset)
-        self.snapshot_downloads.succeeded()
+        self.download_progress.succeeded()
         if isinstance(replica.role, Follower):
             replica.role.download = None
             self.leader_contact.on_agreement()
@@ -139,7 +139,7 @@ class SnapshotInstaller:
             )
             replica.out.note(TraceEventKind.CONTRADICTED, text, leader_id=replica.role.leader_id)
         else:
-            self.snapshot_downloads.failed(event.snapshot_id, reason)
+            self.download_progress.failed(event.snapshot_id, reason)
 
     def finish_healing_if_caught_up(self) -> None:
         """End healing if the log has reached its former end, compared as for votes.

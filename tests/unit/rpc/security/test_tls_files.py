@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from quorate.rpc.security.tls import TlsFiles
+from quorate.rpc.security.tls_files import TlsFiles
 from quorate.settings.tls import TlsError, TlsSettings
 from tests.certificates import DAY, Authority, Leaf
 

@@ -23,7 +23,7 @@ _LONGEST_SHARE: Final = 4
 _SAID_MAX: Final = 8
 
 
-class SnapshotDownloads:
+class DownloadProgress:
     """State of the snapshot download of one replica, and its number of failures."""
 
     def __init__(self, replica: Replica) -> None:
