@@ -125,7 +125,7 @@ class Acceptor:
             else:
                 await establish(accepted, link, self._context, flow)
         except (OSError, RuntimeError) as error:
-            # Includes uvloop's error for a socket closed as it begins.
+            # RuntimeError is uvloop's error for a socket that is closed during the set-up.
             self._note_failure(error, peer)
             accepted.close()
         except asyncio.CancelledError:

@@ -172,7 +172,7 @@ class LogState:
             if offset == self.log_start:
                 return VALID
         if self.epochs and epoch == self.epochs[-1].epoch and offset <= self.end.offset:
-            # The usual case; the rest would have the same result.
+            # A shortcut for the usual case: the code below would have the same result.
             return VALID
         end = self.end_of_epoch(epoch)
         if end is None:

@@ -60,7 +60,7 @@ def _names_within(name: str) -> Iterator[str]:
             yield from _names_within(field.message_type.name)
 
 
-# Messages that may be in a request are bounded; those of replies are not.
+# The messages that a request may contain: their sizes are limited, those of replies are not.
 _ASKED: Final = frozenset((*_names_within("WriteRequest"), *_names_within("ReadRequest")))
 
 
