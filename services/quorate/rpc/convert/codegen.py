@@ -265,7 +265,7 @@ def _put(code_builder: CodeBuilder, owner: str, message: str, value: str) -> Non
 def _put_field(code_builder: CodeBuilder, field: Any, target: str, item: str) -> None:
     """Add the lines that set a field of a fresh message, whose fields are all zero.
 
-    A field whose zero value differs from its absence is set to it.
+    Fields that are zero are not set, unless an absent field means something else than zero.
     """
     inner = None if field.message_type is None else field.message_type.name
     is_there = f"if {item} is not None:" if field.has_presence else f"if {item}:"
