@@ -1,4 +1,4 @@
-"""What a voter keeps that abstains."""
+"""The voters for which an abstaining voter waits."""
 
 from __future__ import annotations
 
