@@ -76,7 +76,7 @@ class WriteRecord:
 
 @value_type
 class AddVoter:
-    """Make an observer that has caught up a voter."""
+    """Make a caught-up observer a voter."""
 
     key: ReplicaKey
     cause: StepCause
