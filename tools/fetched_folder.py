@@ -1,7 +1,7 @@
 """Folders that a third-party tool fills for our tests: completely, or not at all.
 
-A folder carries a stamp of the files that say what belongs in it, so that it is filled again when
-these have changed.
+Source files define the contents of a folder. A stamp in the folder is their checksum: when a source
+has changed, the folder is filled again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One folder: `variable` of the environment may name another place than `home`."""
+    """One folder: `home` in the repository, or the path in the environment variable `variable`."""
 
     variable: str
     home: str
     tool: str
     needs: tuple[tuple[str, str], ...]
-    """Programs that have to be on the PATH, each with the name of what brings it."""
+    """Programs that have to be on the PATH, each with the package that installs it."""
     timeout_s: float
     stamp: str
 
@@ -49,7 +49,10 @@ class Fetched:
         *,
         cwd: Path | None = None,
     ) -> str | None:
-        """Let the command fill a fresh folder, then put that in place; None, or why it failed."""
+        """Let the command fill a new folder, and replace `folder` by it.
+
+        Returns None, or the reason for which it failed; `folder` is then unchanged.
+        """
         for program, package in self.needs:
             if shutil.which(program) is None:
                 return f"{program} is not on the PATH: install {package}"

@@ -1,10 +1,10 @@
-"""One client that loads one controller beyond what is its share, for so long.
+"""One client that puts more load on one controller than its fair share, for a number of seconds.
 
     python -m tests.bench.attacker LOAD HOST PORT [--connections N] [--seconds S] [--source ADDRESS]
                                    [--answers N] [--waits]
 
-It writes one line of JSON when it has ended: what it sent and got. With `--waits` it writes
-"ready" first, and begins when a line comes on stdin. The kernel ends it when it is late.
+At the end it writes one line of JSON: what it sent and got. With `--waits` it writes "ready" first,
+and begins when a line comes on stdin. If it takes longer than it should, SIGALRM ends it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ LOADS: Final = (*floods.FLOODS, *client_loads.CLIENT_LOADS)
 HEALTH_LOADS: Final = frozenset({"health-port"})
 CONNECTIONS_MAX: Final = 1_000
 SECONDS_MAX: Final = 120.0
-# Beyond its time a client may take so long to be gone.
+# Seconds after the end of the load within which the process must have exited.
 LATE_S: Final = 30
 _START_S: Final = 60
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Attack, and tell what came of it; the exit status."""
+    """Run the load, print its result, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.attacker", description=__doc__)
     parser.add_argument("load", choices=LOADS)
     parser.add_argument("host")

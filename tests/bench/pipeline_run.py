@@ -1,6 +1,6 @@
 """One measurement of the pipeline in a Spark session of its own.
 
-On stdout come `started`, and at the end what it took, as JSON.
+It prints `started` before the measurement, and the seconds that it took at the end, as JSON.
 
     python -m tests.bench.pipeline_run MEASURE MASTER LOG OUTPUT
 
@@ -41,7 +41,7 @@ def _read(spark: SparkSession, path: str, options: Mapping[str, str]) -> DataFra
 
 
 def _drain(frame: DataFrame) -> None:
-    """Every row to nowhere."""
+    """Compute every row and discard it."""
     frame.write.format("noop").mode("overwrite").save()
 
 
@@ -59,14 +59,14 @@ def typed(spark: SparkSession, path: str, output: str) -> None:
 
 
 def typed_count(spark: SparkSession, path: str, output: str) -> int:
-    """The same, counted."""
+    """Count the records that `typed` reads."""
     del output
     rows: int = _read(spark, path, _TYPED).count()
     return rows
 
 
 def ingest(spark: SparkSession, path: str, output: str) -> None:
-    """All there is to Parquet, with JSON."""
+    """Write all records to Parquet, with their JSON column."""
     log = spark.readStream.format(FORMAT).option("path", path).load()
     query = start_ingest(log, output, None, every_s=None)
     query.awaitTermination()
@@ -88,7 +88,7 @@ def image(spark: SparkSession, path: str, output: str) -> None:
 
 
 def image_of_all(spark: SparkSession, path: str, output: str) -> None:
-    """All tables out of every record of the log, as the command does it."""
+    """All tables, from every record of the log: the default of the command."""
     del output
     _image(spark, _options("image", path))
 
@@ -120,7 +120,7 @@ def main(words: list[str]) -> int:
     measure, master, path, output = words
     begun_s = time.monotonic()
     with session(master) as spark:
-        # The first query loads and compiles what each of them needs.
+        # The first query of a session loads and compiles code that every query needs.
         spark.range(1).write.format("noop").mode("overwrite").save()
         ready_s = time.monotonic()
         print("started", flush=True)

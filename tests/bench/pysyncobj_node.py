@@ -1,10 +1,10 @@
-"""One PySyncObj process that appends what its leader offers itself, flushed like ours.
+"""One PySyncObj process, as a comparison: it flushes like Quorate, and the leader makes the load.
 
     python -m tests.bench.pysyncobj_node SELF PARTNER,PARTNER JOURNAL CONTROL_PORT TICK_MS
 
 The library never flushes its journal. Here a follower flushes before it acknowledges and a leader
-at the end of its tick, so that what counts as committed is on a majority of disks. It has no calls
-for clients either: a line on the control port starts a load inside the process that leads.
+at the end of its tick, so that what counts as committed is on a majority of disks. The library has
+no calls for clients either: a line on the control port starts the load inside the leader's process.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class DurableLog(SyncObj):  # type: ignore[misc]
             os.fdatasync(self._file)
 
     def _SyncObj__sendNextNodeIdx(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401
-        """What a follower acknowledges is durable before it says so."""
+        """Flush the journal before a follower acknowledges records."""
         os.fdatasync(self._file)
         self._acknowledge(*arguments, **named)
 
@@ -62,7 +62,7 @@ DurableLog._acknowledge = SyncObj._SyncObj__sendNextNodeIdx
 
 
 class Load:
-    """So many appends in flight, each followed by the next when it is applied."""
+    """Keeps `in_flight` appends in flight: when one is applied, the next one starts."""
 
     def __init__(self, log: DurableLog, in_flight: int, duration_s: float) -> None:
         self._log = log

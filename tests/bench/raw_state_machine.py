@@ -1,4 +1,4 @@
-"""Opaque records in the place of metadata: what measurements of the consensus alone run on.
+"""A state machine for opaque records, for measurements of consensus without metadata.
 
 Nothing is replayed and nothing is snapshotted, so a directory of this kind keeps its whole log.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.bench.raw_servicer import Waiter
 
 log = logging.getLogger(__name__)
-# Leaves room for what a batch holds beside the values.
+# Half a batch: the rest is enough for everything that a batch holds in addition to the values.
 APPEND_BYTES_MAX = BATCH_BYTES_MAX // 2
 
 
@@ -67,9 +67,10 @@ class RawApplication:
     # --- what clients ask -------------------------------------------------------------------------
 
     def append(self, values: tuple[bytes, ...]) -> int:
-        """Take records that stay together; committed once the high watermark is at the answer.
+        """Append records in one batch.
 
-        Raises RawLogError where this replica does not lead, or they are too many bytes.
+        Returns their end offset: they are committed once the high watermark has reached it. Raises
+        RawLogError if this replica does not lead, or if they have too many bytes.
         """
         if self._proposer.epoch is None or self._driver.is_stopping:
             raise RawLogError("this replica does not lead: ask another", is_here=False)
@@ -82,14 +83,14 @@ class RawApplication:
         return end
 
     def watch(self, waiter: Waiter) -> None:
-        """Tell it of every commit from now on."""
+        """Notify a waiter of every commit from now on."""
         self._waiters[waiter] = None
 
     def unwatch(self, waiter: Waiter) -> None:
-        """It waits for nothing any more."""
+        """Stop notifying a waiter."""
         self._waiters.pop(waiter, None)
 
-    # --- what the driver tells --------------------------------------------------------------------
+    # --- calls of the driver ----------------------------------------------------------------------
 
     def on_appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None:
         """Control records take offsets too."""
@@ -114,7 +115,7 @@ class RawApplication:
         self._proposer.propose_if_due()
 
     def on_response(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
-        """A batch lies where it was meant to, or leadership is lost."""
+        """Step down if the batch was rejected or appended at another offset than expected."""
         assert isinstance(response, ProposalResponse)
         batch = self._proposer.answered(token)
         if batch is not None and response.base_offset != batch.base_offset:
@@ -124,7 +125,7 @@ class RawApplication:
                 self._driver.deliver(api.ResignRequested(reason, RoleChangeCause.STATE_MACHINE))
 
     def flushed(self) -> None:
-        """What gathered meanwhile may be the next batch."""
+        """Propose the records that have accumulated during the flush."""
         self._proposer.propose_if_due()
 
     def drain(self) -> None:
@@ -132,7 +133,7 @@ class RawApplication:
         self._proposer.drain()
 
     def check_snapshot(self, effect: api.CheckSnapshot) -> None:
-        """There are none but those that another kind of controller may have left."""
+        """Verify a snapshot; a directory has one only if a controller with metadata has used it."""
         self._checks.begin(effect)
 
     async def suspend_storage_access(self) -> None:
@@ -142,11 +143,11 @@ class RawApplication:
         """Nothing to load again."""
 
     def on_disk_stalled(self) -> None:
-        """Nobody can be told what is committed."""
+        """Step down: while the disk is stalled, no client can be notified of commits."""
         self._step_down()
 
     def on_log_changed(self) -> None:
-        """What is in the log does not matter here."""
+        """Nothing to do: the contents of the log do not matter here."""
 
     async def close(self) -> None:
         """End what clients wait for."""

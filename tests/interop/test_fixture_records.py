@@ -33,7 +33,10 @@ Found: TypeAlias = list[tuple[bytes, int, BatchHeader, list[Record]]]
 
 @pytest.fixture(scope="module")
 def found(kafka_fixtures: Path) -> Found:
-    """Bytes of a file, position, header and records of every batch outside `damaged`."""
+    """All batches of the fixtures except those in folders named `damaged`.
+
+    Each is (bytes of its file, position in them, header, records).
+    """
     files = [
         path
         for pattern in ("**/*.log", "**/*.checkpoint")
@@ -75,7 +78,8 @@ def test_every_metadata_record_is_understood_and_written_back(found: Found) -> N
             assert encode_record(decoded, version) == record.value
             kinds[type(decoded).__name__] += 1
     assert kinds.total() > 4000
-    # Kafka 4.3.1 fences by registration changes, knows no ZooKeeper, and aborted nothing here.
+    # Kafka 4.3.1 fences brokers by BrokerRegistrationChangeRecord and has no ZooKeeper migration;
+    # none of the fixtures has an aborted transaction.
     assert sorted({kind.__name__ for kind in RECORD_TYPES.values()} - set(kinds)) == [
         "AbortTransactionRecord",
         "FenceBrokerRecord",

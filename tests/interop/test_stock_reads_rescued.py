@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.interop.stock_kafka import StockKafka
 
-# Nobody listens on a port that only the system hands out.
+# Ports 1 to 3: no server of any test gets one of these, so no process listens there.
 VOTERS = VoterSet.of(
     Voter(
         ReplicaKey(NodeId(i), DirectoryId(bytes([i]) * 16)),
@@ -53,7 +53,7 @@ def test_stock_reads_a_recovered_log_and_one_that_was_restored(
     assert sum("KRaftVoters" in line for line in mine) == 2 + 3
     said = stock.dump_log(*logs)
     assert (said.status, said.stderr) == (0, "")
-    # A decommissioned voter stands in a tagged field that stock skips.
+    # Quorate writes decommissioned voters to a tagged field, which stock Kafka does not print.
     assert [re.sub(r',"decommissioned":\[[^]]*\]', "", line) for line in mine] == content(
         said.stdout
     )

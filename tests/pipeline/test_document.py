@@ -1,7 +1,7 @@
-"""docs/pipeline.md tells the truth: what it quotes can be typed, and says what it says there.
+"""The commands in docs/pipeline.md run, and their outputs are those in the document.
 
-A block of ```console begins with a command behind `$`, and goes on with its output, of which a line
-`...` stands for any number of lines.
+A ```console block is a command after `$`, followed by its output. A line `...` in the output stands
+for any number of lines.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Quoted:
 
     @property
     def words(self) -> list[str]:
-        """What a shell makes of it."""
+        """The arguments into which a shell splits the command."""
         return shlex.split(self.command)
 
     @property
     def name(self) -> str:
-        """Which of the document's commands it is, for the name of its test."""
+        """A name for the command in the name of its test: its job and tables."""
         words = self.words
         tables = [word for flag, word in pairwise(words) if flag == "--table"]
         return "-".join([self.job or words[0], *tables])
@@ -73,12 +73,12 @@ JOB_RUNS = [each for each in QUOTED if each.job is not None]
 
 
 def outputs() -> list[Quoted]:
-    """What is compared: every run over the generated log of which the document has the output."""
+    """All runs over the generated log whose output the document shows; the tests compare these."""
     return [each for each in JOB_RUNS if "--path" in each.words and each.output]
 
 
 def matches(output: str, said: str) -> bool:
-    """True if a text says what is quoted, with what was left out of it."""
+    """True if a text equals the quoted output, with any lines in the place of each `...`."""
     parts = re.split(rf"^{re.escape(ELIDED)}\n", output, flags=re.MULTILINE)
     pattern = r"(?:.*\n)*".join(re.escape(part) for part in parts)
     return re.fullmatch(pattern, said) is not None

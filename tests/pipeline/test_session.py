@@ -93,7 +93,7 @@ def test_for_a_small_log_neither_java_nor_spark_compiles_at_length() -> None:
     assert set(SHORT_LIVED.split()) <= set(arguments.split())
 
 
-def test_what_keeps_spark_from_starting_is_told(tmp_path: Path) -> None:
+def test_the_reason_why_spark_does_not_start_is_reported(tmp_path: Path) -> None:
     done = run(JAVA_HOME=str(tmp_path / "no-java"))
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
@@ -112,7 +112,7 @@ def failing_java(folder: Path, *lines: str) -> str:
     return str(folder)
 
 
-def test_of_a_stack_trace_the_causes_are_told_and_no_java(tmp_path: Path) -> None:
+def test_the_causes_in_a_stack_trace_are_reported_without_its_frames(tmp_path: Path) -> None:
     home = failing_java(
         tmp_path,
         'Exception in thread "main" java.lang.RuntimeException: it did not start',
@@ -137,7 +137,7 @@ def test_an_older_java_is_named_as_the_cause(tmp_path: Path) -> None:
     assert last.endswith("; it needs Java 17 or newer, found by JAVA_HOME or PATH")
 
 
-def test_java_that_was_killed_is_told_with_the_likely_cause(tmp_path: Path) -> None:
+def test_a_killed_java_process_is_reported_with_the_likely_cause(tmp_path: Path) -> None:
     path = str(small_log(tmp_path / "c").root)
     done = run_script(JAVA_KILLED, path, TMPDIR=str(tmp_path))
     assert done.returncode == 1

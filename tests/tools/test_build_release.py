@@ -1,4 +1,4 @@
-"""tools/build_release.py: what a release holds, and that one commit gives the same bytes."""
+"""Contents of a release; two builds of one commit are byte for byte the same."""
 
 from __future__ import annotations
 

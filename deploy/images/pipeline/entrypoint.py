@@ -1,8 +1,8 @@
-"""What a container of this image becomes: a driver, an executor, or the `quorate` command.
+"""Entry point of this image: it starts a driver, an executor, or the `quorate` command.
 
-    entrypoint.py driver WORDS...     spark-submit in this pod, as Spark on Kubernetes asks for it
-    entrypoint.py executor [WORDS...] an executor, which is told everything by its environment
-    entrypoint.py spark-submit ...    one of PROGRAMS, or a path, as it stands
+    entrypoint.py driver WORDS...     spark-submit in this pod, as Spark on Kubernetes requests it
+    entrypoint.py executor [WORDS...] an executor, configured by environment variables alone
+    entrypoint.py spark-submit ...    one of PROGRAMS, or a path, unchanged
     entrypoint.py pipeline ...        anything else is an action of `quorate`
 
 The contract is Spark's (resource-managers/kubernetes: `DriverCommandFeatureStep`,
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# An executor's flags, and the variables that their values are in.
+# The flags of an executor, and the environment variables with their values.
 EXECUTOR: Final = {
     "--driver-url": "SPARK_DRIVER_URL",
     "--executor-id": "SPARK_EXECUTOR_ID",
@@ -35,7 +35,7 @@ JAVA_OPTION: Final = re.compile(r"SPARK_JAVA_OPT_(\d+)")
 
 
 class MissingVariableError(Exception):
-    """Spark did not tell what an executor needs; the message names the variable."""
+    """Spark has not set an environment variable that it must set; the message names it."""
 
 
 def command_of(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
@@ -69,7 +69,7 @@ def _executor(environment: Mapping[str, str]) -> list[str]:
 
 
 def java_options(environment: Mapping[str, str]) -> list[str]:
-    """The values of SPARK_JAVA_OPT_0 and so on, by number: 10 comes after 9."""
+    """The values of SPARK_JAVA_OPT_0, SPARK_JAVA_OPT_1 and so on, in numeric order."""
     numbered = {
         int(found[1]): value
         for name, value in environment.items()
@@ -79,7 +79,7 @@ def java_options(environment: Mapping[str, str]) -> list[str]:
 
 
 def class_path(environment: Mapping[str, str]) -> str:
-    """Settings first, then what a user adds, then Spark's jars."""
+    """The class path: configuration folders, the user's entries, then Spark's jars and more."""
     home = _told(environment, "SPARK_HOME")
     places = [
         environment.get("HADOOP_CONF_DIR", ""),
@@ -89,7 +89,7 @@ def class_path(environment: Mapping[str, str]) -> str:
         environment.get("SPARK_EXTRA_CLASSPATH", ""),
         environment.get("SPARK_DIST_CLASSPATH", ""),
     ]
-    # An empty place would be the folder that it runs in.
+    # An empty entry would mean the working directory.
     return ":".join(place for place in places if place)
 
 

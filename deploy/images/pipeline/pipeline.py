@@ -1,8 +1,9 @@
-"""The file that spark-submit is given: `local:///opt/quorate/pipeline.py JOB ...`.
+"""The application file for spark-submit: `local:///opt/quorate/pipeline.py JOB ...`.
 
-It has a path that changes with no version of Python, and a folder without modules that could be
-taken for others. `{time}` in a word is when the job began, such as 20261120T033000Z: the words of a
-ScheduledSparkApplication are the same each night, and its pages have names of their own.
+Its path does not depend on the version of Python, and its folder has no modules that could shadow
+others. `{time}` in an argument is replaced by the time at which the job starts, such as
+20261120T033000Z: the arguments of a ScheduledSparkApplication are the same each night, but each
+night's page needs its own name.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def with_time(words: Sequence[str], now: datetime) -> list[str]:
-    """The words with the moment in place of `{time}`."""
+    """The arguments with `now` in the place of `{time}`."""
     moment = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     return [word.replace("{time}", moment) for word in words]
 

@@ -1,11 +1,12 @@
-"""Makes what an image holds small, and always the same for the same sources.
+"""Makes the contents of an image small, and identical for identical sources.
 
-    python slim.py packages /opt/quorate modules   the environment; notes what services import
+    python slim.py packages /opt/quorate modules   the environment; lists the imported modules
     python slim.py system modules                  the image that it runs in, with Python itself
 
-At a read-only root nobody can keep byte code, and every start would make it anew. So what services
-import is compiled here, the standard library too, and nothing else is. Byte code is checked against
-nothing when it is read, as the files of an image do not change, and holds no times.
+With a read-only root file system Python cannot store byte code, and every start would compile all
+modules again. So this script compiles the modules that services import, including those of the
+standard library, and no others. Python does not compare this byte code with its source, since the
+files of an image do not change. The byte code contains no timestamps.
 """
 
 from __future__ import annotations
@@ -22,27 +23,29 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-# What only the tests and the builds of others read.
+# Folders and suffixes of files that only tests of third-party packages or builds need.
 SUPERFLUOUS = ("tests", "include", "f2py", "__pycache__")
 SUFFIXES = (".pyi", ".pyx", ".pxd", ".c", ".h", ".a")
-# Generated, some 2,000 modules of which an operator imports a few: kept as one compressed file,
-# from which Python imports, with the byte code of all.
+# Packages of some 2,000 generated modules, of which the operator imports a few. The byte code of
+# all of them is stored in one compressed file, from which Python imports.
 ARCHIVED = ("kubernetes",)
 PURE = (".py", "py.typed")
-# Of the standard library: what installs, teaches, tests and draws.
+# Packages of the standard library for installation, teaching, tests and graphics.
 STANDARD = ("ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "tkinter", "turtledemo")
 INSTALLERS = ("pip", "pip-*", "setuptools", "setuptools-*", "wheel", "wheel-*", "pkg_resources")
 INSTALLERS += ("_distutils_hack", "distutils-precedence.pth")
 PROGRAMS = ("pip", "pip3*", "idle*", "pydoc*", "2to3*", "wheel", "python*-config")
-# Of the system: what installs packages, Perl, which does that too, and character sets but Unicode.
+# Files of the system: the package manager, Perl (which packages use for their installation),
+# documentation, and character sets other than Unicode.
 SYSTEM = (
     *("usr/bin/apt*", "usr/lib/apt", "usr/lib/*/libapt-*", "var/lib/apt"),
     *("usr/bin/perl*", "usr/lib/*/perl*", "usr/share/perl*", "usr/lib/*/gconv"),
     *("usr/share/doc", "usr/share/info", "usr/share/man", "usr/share/locale", "usr/share/i18n"),
     "usr/share/python-wheels",
 )
-# Whatever commands and services import, at once or when they need it: one file a line. The operator
-# and what reads the log in Spark need more than every image has: it says so where it lacks.
+# Prints the files of all modules that commands and services import, at the start or later, one a
+# line. The operator and the pipeline need packages that not every image has: without these packages
+# they are left out.
 LEARN = """
 import ast, contextlib, importlib, importlib.util, pathlib, sys
 import quorate
@@ -68,14 +71,14 @@ for module in list(sys.modules.values()):
     if file.endswith(".py"):
         print(file)
 """
-# Of an ELF file of 64 bits, little endian: offsets of its header, and of a program header.
+# Offsets in the header of a 64-bit little-endian ELF file, and in a program header.
 ELF = b"\x7fELF\x02\x01"
 PROGRAM_HEADERS, SECTION_HEADERS, SIZES_AND_COUNTS = 32, 40, 54
 SEGMENT_OFFSET, SEGMENT_SIZE = 8, 32
 
 
 def packages(root: Path, learned: Path) -> None:
-    """Slim an environment; `learned` gets the modules of the standard library that it imports."""
+    """Slim an environment; write the imported modules of the standard library to `learned`."""
     folder = next(root.glob("lib/python3*/site-packages"))
     take_away(folder)
     for name in ARCHIVED:
@@ -91,7 +94,7 @@ def packages(root: Path, learned: Path) -> None:
 
 
 def system(learned: Path) -> None:
-    """Take away of this Python what no service uses, and compile what they do."""
+    """Remove what no service uses of this system, and compile the modules in `learned`."""
     standard = Path(sysconfig.get_path("stdlib"))
     gone = [standard / name for name in STANDARD]
     places = [*map(Path, site.getsitepackages()), Path("/usr/lib/python3/dist-packages")]
@@ -114,7 +117,7 @@ def system(learned: Path) -> None:
 
 
 def take_away(folder: Path) -> None:
-    """Take away what no service reads."""
+    """Remove the files of third-party packages that no service reads."""
     for package in folder.iterdir():
         for name in SUPERFLUOUS:
             for found in sorted(package.rglob(name)) if package.is_dir() else ():
@@ -126,7 +129,7 @@ def take_away(folder: Path) -> None:
 
 
 def archive(folder: Path, name: str) -> None:
-    """Put a package of nothing but Python into one file that is on the path."""
+    """Move a pure Python package into a zip file on the path, as byte code."""
     files = sorted(path for path in (folder / name).rglob("*") if path.is_file())
     for path in files:
         if not path.name.endswith(PURE):
@@ -146,26 +149,26 @@ def archive(folder: Path, name: str) -> None:
 
 
 def byte_code(path: Path, shown: str) -> bytes:
-    """What Python reads instead of a module; `shown` stands in tracebacks."""
+    """Compile a module to byte code; tracebacks show the path `shown`."""
     with tempfile.NamedTemporaryFile() as file:
         compile_one(path, file.name, shown)
         return Path(file.name).read_bytes()
 
 
 def compile_all(modules: list[Path]) -> None:
-    """Put byte code beside each."""
+    """Compile modules to byte code files in their `__pycache__`."""
     for path in modules:
         compile_one(path, None, str(path))
 
 
 def compile_one(path: Path, target: str | None, shown: str) -> None:
-    """Compile; a module that does not compile ends the build."""
+    """Compile a module. Raises PyCompileError, which ends the build."""
     mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
     py_compile.compile(str(path), target, shown, doraise=True, invalidation_mode=mode)
 
 
 def cut_debugging(path: Path) -> None:
-    """Cut off what follows the last segment, for debuggers: nobody loads it."""
+    """Remove the part of an ELF file after its last segment: only debuggers read it."""
     data = bytearray(path.read_bytes())
     if path.is_symlink() or data[: len(ELF)] != ELF:
         return
@@ -182,7 +185,7 @@ def cut_debugging(path: Path) -> None:
 
 
 def imported_by(root: Path) -> list[Path]:
-    """The modules that commands and services import, where they lie as files."""
+    """The files of the modules that commands and services import."""
     python = root / "bin" / "python"
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
@@ -192,7 +195,7 @@ def imported_by(root: Path) -> list[Path]:
 
 
 def set_times(*paths: Path) -> None:
-    """Give all the same time."""
+    """Set the same modification time for all paths."""
     time_s = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
     for path in paths:
         os.utime(path, (time_s, time_s), follow_symlinks=False)

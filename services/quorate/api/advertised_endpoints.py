@@ -19,7 +19,7 @@ AnyResponse = TypeVar("AnyResponse", bound=m.Response)
 
 
 def listener_first(endpoints: tuple[Endpoint, ...], name: str) -> tuple[Endpoint, ...]:
-    """The same endpoints, with that of this listener first."""
+    """The same endpoints in another order: the endpoint of this listener is first."""
     if len(endpoints) < 2 or endpoints[0].name == name:
         return endpoints
     return tuple(sorted(endpoints, key=lambda endpoint: endpoint.name != name))

@@ -76,7 +76,7 @@ class WriteRecord:
 
 @value_type
 class AddVoter:
-    """Add an observer that has caught up to the voters."""
+    """Make a caught-up observer a voter."""
 
     key: ReplicaKey
     cause: StepCause
@@ -103,7 +103,10 @@ class HandOver:
 
 @value_type
 class DeletePod:
-    """Delete a pod, to be recreated, unless it has changed: `uid` and `version` are conditions."""
+    """Delete a pod, so that its StatefulSet creates it again.
+
+    The API server deletes it only if it still has this `uid` and this resource `version`.
+    """
 
     name: str
     uid: str

@@ -31,7 +31,8 @@ class BootstrapRecord:
     """A quorum was bootstrapped with this cluster id.
 
     `first` is the voter that bootstrapped it, or one that the operator observed first. It is None
-    if a person wrote the record, or a pod whose disk belongs to a quorum without a record.
+    in a record that a person wrote. It is also None in a record that a pod added later because its
+    disk belongs to a quorum without a record.
     """
 
     cluster_id: ClusterId
@@ -58,9 +59,12 @@ def encode_record(record: BootstrapRecord) -> dict[str, str]:
 
 
 def decode_record(data: Mapping[str, str], name: str) -> BootstrapRecord:
-    """Parse the output of `data_of` or of a person. Raises ValueError that names the ConfigMap."""
+    """Parse data that `encode_record` or a person wrote.
+
+    Raises ValueError that names the ConfigMap.
+    """
     try:
-        # People write the data by hand or from a file.
+        # A person may leave spaces or a newline around a value.
         cluster_id, first = ClusterId(data["clusterId"].strip()), None
         check_cluster_id(cluster_id)
         if "directoryId" in data:

@@ -50,7 +50,7 @@ class AutojoinConfig:
 
     @property
     def template(self) -> str:
-        """The template checksum that a StatefulSet in step must have; an empty one matches any."""
+        """The checksum of the pod template for which the operator waits; empty for any template."""
         return self.effective[TEMPLATE]
 
 

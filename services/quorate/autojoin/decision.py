@@ -65,7 +65,7 @@ def _steps(
     if quorum.kraft_version < 1:
         yield Wait(
             WaitReason.KRAFT_VERSION_TOO_OLD,
-            "the voters stand in the settings at kraft.version 0: raise it to 1 "
+            "at kraft.version 0 the voter set is in the settings: raise it to 1 "
             "(quorate features upgrade --feature kraft.version=1)",
         )
     else:
@@ -88,7 +88,7 @@ def _why_hands_off(desired: Desired) -> Wait | None:
 
 
 def _why_unclear(seen: Observation, quorum: DescribeQuorumResponse) -> Wait | None:
-    """The condition that must pass before this answer can be used, or None."""
+    """The reason for which this description of the quorum cannot be used yet, or None."""
     clusters = {pod.cluster_id: pod.name for pod in seen.pods if pod.cluster_id is not None}
     if seen.record is not None:
         clusters.setdefault(seen.record.cluster_id, "the bootstrap record")

@@ -107,7 +107,8 @@ def _roll(view: View, pod: Pod) -> Action | Wait:
 def _why_needed(view: View, voter: ReplicaState, pod: Pod) -> Wait | None:
     """The reason for which the quorum needs this voter for now, or None.
 
-    A quorum of one or two voters stops without one: of two, the other one has to be caught up.
+    A quorum of one or two voters cannot write while one is stopped. Of two, one may be stopped if
+    the other has caught up.
     """
     others = view.without(voter.key)
     caught_up = sum(_is_sound(view, state) for state in others)

@@ -51,7 +51,7 @@ _ANY_HOST: Final = ""
 SOON_S: Final = 0.25
 BACKOFF_MAX_S: Final = 30.0
 WATCH_STOP_S: Final = 5.0
-# Limit in seconds to withdraw the conditions; the next operator waits for the Lease until then.
+# Limit in seconds to withdraw the conditions; only then does the next operator get the Lease.
 WITHDRAW_S: Final = 2.0
 # Seconds by which a result may be older than the interval: the time for calls of a slow pass.
 PASS_S_MAX: Final = 45.0

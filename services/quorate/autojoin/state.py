@@ -32,7 +32,7 @@ class Desired:
     revision: str
     # Pods change only after the operator has deleted them (OnDelete).
     rolls: bool = True
-    # Kubernetes has observed the latest generation, and it is of the operator's release.
+    # Kubernetes has observed the latest generation, and the operator's release has written it.
     is_observed: bool = True
     is_paused: bool = False
     is_deleting: bool = False

@@ -55,7 +55,7 @@ def add_connection_arguments(
 ) -> None:
     """The flags of every command that talks to a quorum, before its action or after it.
 
-    `has_pin` adds those of reads that any controller can answer.
+    `has_pin` adds the flags of commands whose reads any controller can answer.
     """
     _add_arguments(parser, has_pin=has_pin, has_defaults=True)
     for action in actions:

@@ -215,7 +215,7 @@ def _needs(partition: DescribedPartition, election_type: ElectionType) -> bool:
 
 
 class _TextReport:
-    """Lines as those of Kafka's tool: one for the partitions of a part that have one outcome."""
+    """Prints the lines of Kafka's tool: one for all partitions of a part with the same outcome."""
 
     def __init__(self, election_type: ElectionType) -> None:
         self._type = election_type.name

@@ -79,7 +79,7 @@ def why_unknown(host: str) -> str | None:
 
 
 def kind_for(arguments: argparse.Namespace, configs: Iterable[ControllerConfig]) -> ChannelKind:
-    """The channels that `--command-config` requests, or those of a controller to its peers.
+    """The kind of channel that `--command-config` requests, else the one between controllers.
 
     Raises CommandError.
     """

@@ -167,9 +167,10 @@ class StandIns:
     async def keep_alive(
         self, follower: MetadataFollower, announce: Callable[[], None], *, patience_s: float
     ) -> None:
-        """Send heartbeats until cancelled. `announce` is called once: when all have caught up.
+        """Send heartbeats until cancelled.
 
-        That is when they may be given replicas; or after `patience_s`, if they have not by then.
+        `announce` is called once: when all brokers have caught up, so that they may get replicas,
+        or after `patience_s`, whatever comes first.
         """
         loop = asyncio.get_running_loop()
         deadline, is_announced = loop.time() + patience_s, False

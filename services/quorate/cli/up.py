@@ -277,7 +277,7 @@ def rows_of(
 
 
 def table_of(rows: Sequence[Row], quorum: LocalQuorum, width: int) -> Group:
-    """The live table for a terminal of so many columns, and a line for each row with remarks.
+    """The live table for a terminal of `width` columns, then a line for each row with remarks.
 
     Addresses are unwrapped down to 80 columns. Therefore the table has no frame, and no remarks. A
     narrow terminal has fewer columns, so that every state stays readable.

@@ -157,7 +157,7 @@ def _why_not_now(quorum: m.DescribeQuorumResponse) -> AdminError | None:
         return AdminError(
             m.Reason.KRAFT_VERSION_TOO_OLD.value,
             ErrorCode.UNSUPPORTED_VERSION,
-            "kraft.version is 0, where the voters stand in the settings: upgrade it first "
+            "kraft.version is 0, at which the voter set is in the settings: upgrade it first "
             "(quorate features upgrade --feature kraft.version=1)",
         )
     if change is not None:

@@ -54,7 +54,7 @@ def next_page(request: ReadRequestOf[R], reply: R) -> ReadRequestOf[R] | None:
 
 def joined(request: ReadRequestOf[R], before: R, page: R) -> R:
     """Join the reply so far with one more page."""
-    # Of any type, both of the same one.
+    # Replies of any type, but both have the same one.
     whole: Any = before
     more: Any = page
     if isinstance(whole, DescribeTopicsReply):

@@ -112,7 +112,10 @@ class Controller:
 
     @property
     def end_offset(self) -> Offset:
-        """Everything below it is committed and replayed; above that of `image` in a transaction."""
+        """The offset below which all records are committed and replayed.
+
+        In a transaction it is above the end of `image`.
+        """
         return self._committed.end_offset
 
     @property

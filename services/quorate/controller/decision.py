@@ -170,7 +170,7 @@ class Proposal:
         return self.has_room(len(bulk.values)) and self._take((bulk,), bulk.values)
 
     def keep_room(self, records: int, size: int) -> bool:
-        """Reserve space for so many records, of `size` bytes at most; False if none is left."""
+        """Reserve space for `records` records of `size` bytes in total; False if none is left."""
         size += _RECORD_OVERHEAD * records
         if not self.has_room(records) or size > self._bytes_left:
             return False

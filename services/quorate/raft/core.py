@@ -383,7 +383,7 @@ class RaftCore:
         self.leader_replication.update_high_watermark()
 
     def is_current(self, event: LogFlushed) -> bool:
-        """True if this flush is of the current log, not of one that has been truncated since."""
+        """True if the log has not been truncated since this flush began."""
         return event.generation == self.replica.log.generation
 
     # --- time -------------------------------------------------------------------------------------

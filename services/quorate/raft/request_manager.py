@@ -93,7 +93,10 @@ class RequestManager:
     def abandon_if_sent_before(
         self, there: Peer, kinds: tuple[RequestKind, ...], asked_by: Millis
     ) -> bool:
-        """Permit a new request to a peer that has not answered one to another address by then."""
+        """Permit a new request to a peer whose address has changed.
+
+        It drops requests to another address that were sent until `asked_by` and are unanswered.
+        """
         late = [
             call
             for call in self._by_id.values()
@@ -110,7 +113,7 @@ class RequestManager:
         self._failures.clear()
 
     def back_off(self, kind: RequestKind, to: NodeId, until: Millis) -> None:
-        """Do not send requests of this kind to the peer until then."""
+        """Do not send requests of this kind to the peer before `until`."""
         self._not_before[to, kind] = until
 
     def failed(self, kind: RequestKind, to: NodeId) -> int:

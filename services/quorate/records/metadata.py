@@ -218,7 +218,8 @@ def decode_record(value: Buffer) -> tuple[MetadataRecord, int]:
 
     Raises SchemaError if the frame is not Kafka's or the message does not fill the value exactly.
     """
-    # The frame as Quorate writes it; other encodings of the same numbers are read one by one.
+    # The usual frame: three bytes. A writer may encode the same numbers in longer varints, which
+    # `_read_frame` reads.
     position = _FRAME_BYTES
     codec = _CODECS.get(bytes(value[:position]))
     if codec is None:

@@ -77,7 +77,7 @@ class LoopWatchdog:
             )
 
     def _turned(self) -> None:
-        """Note, on the loop, that it runs."""
+        """Record that the loop runs; the loop itself calls this."""
         self._is_asking = False
         if self._is_told:
             self._is_told = False

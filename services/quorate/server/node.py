@@ -113,9 +113,10 @@ class Node:
         state_machine_factory: StateMachineFactory = make_metadata_state_machine,
         around: Surroundings | None = None,
     ) -> None:
-        """Take the listeners' `certificates`; they and `around` outlive a node that restarts.
+        """Create a node; `listener_certificates` and `around` outlive a node that restarts.
 
-        Raises TlsError if `certificates` is None and they cannot be read.
+        If `listener_certificates` is None, the files of the settings are read. Raises TlsError if
+        they cannot be read.
         """
         self._around = around or Surroundings()
         self._config = config
@@ -256,8 +257,9 @@ class Node:
         if exit_reason is not ExitReason.STOPPED:
             log.error("the core has stopped: %s", message, extra={"ending": exit_reason.name})
         if self._listeners is not None:
-            # Peers fail over as soon as a listener refuses them (rule `disk_fail_stop`). A node
-            # that stops in order still has replies to send for what it has committed.
+            # Peers fail over as soon as a listener refuses them (rule `disk_fail_stop`), so after
+            # a failure it closes immediately. An orderly stop leaves time to send the replies to
+            # requests that have been committed.
             is_orderly = exit_reason in (ExitReason.STOPPED, ExitReason.LATE)
             self._spawn(self._listeners.stop(_STOP_GRACE_S if is_orderly else None))
             self._looks.files.ended()
@@ -335,9 +337,10 @@ class Node:
                 log.warning(slow)
 
     def _look_on(self) -> None:
-        """Check the files and the free space, also on a full disk.
+        """Check the files and the free space every few ticks.
 
-        Operators who free space see the effect in the metrics.
+        This continues after a full disk has stopped the core: operators who free space see the
+        effect in the metrics.
         """
         if self._ticks % _SPACE_EVERY == 0:
             self._looks.free_space_monitor.check()
@@ -361,10 +364,11 @@ class Node:
             log.warning("the disk answers again")
 
     async def _tell_health(self) -> None:
-        """Report started (recovered, serving) and ready (also in contact with a leader, resolved).
+        """Report the node to the health service: live, started, ready.
 
-        A controller that has never found a leader serves no requests, in a new quorum or an old
-        one.
+        Started means that the state machine is loaded and no disk call is overdue. Ready means, in
+        addition, that the replica leads or is in contact with a leader, and that its advertised
+        host resolves: without a leader a controller cannot serve clients.
         """
         is_started = self.exit_reason is None and self._application.is_loaded and self._late is None
         advertised = self._around.advertised

@@ -1,4 +1,4 @@
-"""Logs an error while a controller meets another quorum of its cluster: now, then each minute."""
+"""The error that a controller logs once a minute while it meets another quorum of its cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVERY_S: Final = 60.0
 
 
 class SecondQuorumAlarm:
-    """Checks once a second."""
+    """Limits the error to one a minute; the node calls `look` every second and logs the result."""
 
     def __init__(self, core: RaftCore, clock: Callable[[], float] = time.monotonic) -> None:
         self._second_quorum, self._clock = core.replica.second_quorum, clock

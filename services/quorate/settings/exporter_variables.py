@@ -55,7 +55,7 @@ def warning_of_attributes(environment: Mapping[str, str]) -> str:
 
 
 def _name_of(kind: str, environment: Mapping[str, str]) -> str:
-    """The variable in effect: that of traces takes precedence over that of all signals."""
+    """The variable in effect: the variable for traces takes precedence over the general one."""
     of_traces = f"OTEL_EXPORTER_OTLP_TRACES_{kind}"
     return of_traces if of_traces in environment else f"OTEL_EXPORTER_OTLP_{kind}"
 

@@ -26,7 +26,8 @@ WRITE_RATIO: Final = "tracing.write.ratio"
 WRITE_RATIO_DEFAULT: Final = 0.01
 SERVICE_PREFIX: Final = "tracing.service.prefix"
 SERVICE_PREFIX_DEFAULT: Final = "quorate"
-# Default port by scheme: that of OTLP, and that of a collector behind TLS on the internet.
+# Default port by scheme: the standard port of OTLP, and the port of HTTPS for a collector on the
+# internet.
 _PORTS: Final = {"http": 4317, "https": 443}
 _FORMS: Final = "write HOST:PORT, http://HOST:PORT or https://..."
 # A URL with a user, a query, or an escape; an IPv6 zone is in brackets.

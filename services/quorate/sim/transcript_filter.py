@@ -162,7 +162,8 @@ class TranscriptFilter:
     def _decides(self, node: NodeId, known: _Known, effect: Effect) -> bool:
         """True if a vote is saved in a named epoch, or a role worth showing is assumed.
 
-        Such a role is new, and it is of a named node or epoch, or it begins or ends leadership.
+        A role is worth showing if it is new, and if its node or epoch is named or it begins or ends
+        leadership.
         """
         match effect:
             case api.SaveElection(state=state):

@@ -72,7 +72,7 @@ _REMEDIES: Final = {
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Add the path to an OSError that has none, as those of calls by descriptor."""
+    """Add the path to an OSError without one: calls by descriptor raise such errors."""
     try:
         yield
     except OSError as error:

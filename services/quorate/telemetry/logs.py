@@ -233,7 +233,7 @@ def configure_logs(
 ) -> None:
     """Send everything that is logged in this process to `stream` (stderr), and only there.
 
-    Raises ValueError, with everything as it was, when `level` is none of logging's names.
+    Raises ValueError, and changes nothing, if `level` is not a level of the logging module.
     """
     levels = logging.getLevelNamesMapping()
     if level.upper() not in levels:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 POLL_S: Final = 0.05
 
 
-# One number, one for each value of the metric's own label, or a histogram of durations.
+# A number; a number for each value of the metric's own label; or a histogram of durations.
 Value: TypeAlias = float | Mapping[str, float] | Histogram
 
 
@@ -74,8 +74,8 @@ class CallbackCollector:
     ) -> None:
         """`read` returns values by names of `meters`; a name that ends in `_total` is a counter.
 
-        A number that it leaves out is absent from the scrape: a number that only a leader knows is
-        not 0 elsewhere.
+        A metric without a value in the result is absent from the scrape. So a metric that only a
+        leader knows is absent on other replicas, rather than 0.
         """
         self._read = read
         self._labels = dict(labels)
@@ -143,7 +143,7 @@ def new_registry() -> CollectorRegistry:
     """A registry that reports this process's memory, processor time and descriptors."""
     # Otherwise each counter would have a metric with the time of its creation.
     disable_created_metrics()  # type: ignore[no-untyped-call]
-    # The library's collector of the process knows its names only after it was read.
+    # ProcessCollector has no `describe`: the registry learns its names by collecting it once.
     registry = CollectorRegistry(auto_describe=True)
     ProcessCollector(registry=registry)
     return registry

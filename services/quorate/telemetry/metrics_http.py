@@ -35,7 +35,7 @@ _SHORTAGE_PAUSE_S: Final = 0.2
 # The client library compares the version that a client accepts, and raises if it is no number.
 _MALFORMED_VERSION: Final = re.compile(r"version=(?!\d{1,9}(?:\.\d{1,9})*\s*(?:[,;]|$))")
 _NAMES: Final = "name[]"
-# The client library filters by the names of samples; a histogram has none of its own name.
+# The client library filters by the names of samples, and those of a histogram have suffixes.
 _SAMPLES: Final = ("", "_bucket", "_sum", "_count")
 
 

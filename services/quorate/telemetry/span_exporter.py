@@ -46,7 +46,7 @@ _EXPORTERS_OWN_LOG: Final = "opentelemetry.exporter.otlp"
 class Rejections:
     """The number of spans of a batch that the collector rejected, and its message.
 
-    There may be only a message: that of a warning, or of a failed call.
+    A warning or a failed call has only a message.
     """
 
     spans: int = 0

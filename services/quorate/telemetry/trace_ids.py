@@ -27,7 +27,8 @@ def trace_id_of(cluster_id: str, epoch: int) -> int:
 def root_id_of(cluster_id: str, epoch: int) -> int:
     """The id of the root span of that trace, as a number of 64 bits: the 8 bytes that follow.
 
-    Each round is its child, and starts before the winner, whose span it is, is known.
+    The winner of the election records the root span. Each round is a child of it, and needs this id
+    before the winner is known.
     """
     digest = _digest(cluster_id, epoch)
     return int.from_bytes(digest[TRACE_ID_BYTES : TRACE_ID_BYTES + _SPAN_ID_BYTES], "big")

@@ -118,7 +118,7 @@ def span(name: str, attributes: Attributes | None = None) -> Iterator[None]:
 
 @contextmanager
 def command(name: str, environment: Mapping[str, str]) -> Iterator[None]:
-    """The span of a command: a child of the one that TRACEPARENT names, else a trace of its own."""
+    """The span of a command: a child of the span in TRACEPARENT, else the root of a new trace."""
     if _active is None:
         yield
         return

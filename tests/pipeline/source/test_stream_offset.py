@@ -1,4 +1,4 @@
-"""A stream's place, as a checkpoint holds it."""
+"""The position of a stream in JSON, as Spark stores it in the checkpoint of the query."""
 
 from __future__ import annotations
 

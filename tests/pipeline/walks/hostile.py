@@ -1,4 +1,4 @@
-"""A log made by hand in which everything goes wrong that a cluster's past can hold."""
+"""A log written by hand with all the unusual events and errors that a real log may hold."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def entry(acl_id: str, operation: int = 3) -> dict[str, Any]:
 
 
 class Hostile:
-    """Writes it, a chapter a method."""
+    """Writes the log; each method writes one chapter."""
 
     def __init__(self) -> None:
         self.log = Log(offset=100, epoch=3, source_node=1)
@@ -139,7 +139,10 @@ class Hostile:
         self._add("BrokerRegistrationChangeRecord", **named, **data)
 
     def changes_of_voters(self) -> None:
-        """One comes, one goes, one moves, two swap their disks; a set is written again as it is."""
+        """A voter is added, one is removed, one moves, and two swap their disks.
+
+        In between, a set is written that differs from its predecessor only by its order.
+        """
         self.log.lead(2, [1, 2, 3], epoch=4)
         for each in (
             voters(v1=("a", 1), v2=("b", 1), v3=("c", 1), v4=("d", 1)),
@@ -162,7 +165,7 @@ class Hostile:
             self._broker(3, 3, fenced=-1)
 
     def controlled_shutdown(self) -> None:
-        """It says that it goes, is fenced, comes back, restarts before it is fenced, and leaves."""
+        """A broker shuts down, is fenced, returns, restarts before a fence, and is unregistered."""
         self._broker(2, 2, inControlledShutdown=1)
         self._broker(2, 2, fenced=1)
         for epoch in (self.log.offset, self.log.offset + 2):
@@ -173,7 +176,7 @@ class Hostile:
         self._broker(1, 1, logDirs=["dir-1", "dir-9"], cordonedLogDirs=["dir-9"])
 
     def isr_to_one_and_to_nobody(self) -> None:
-        """The ISR shrinks, the leader goes, an unclean one comes, all come back."""
+        """The ISR shrinks to one, its leader fails, another is elected uncleanly, all return."""
         self._change("T1", 0, isr=[1])
         self._change("T1", 0, leader=-1)
         self._change("T1", 0, eligibleLeaderReplicas=[2], lastKnownElr=[1])
@@ -184,7 +187,7 @@ class Hostile:
         self._add("ClearElrRecord", topicName="")
 
     def reassignment(self) -> None:
-        """One with replicas on their way, which is told twice, and one without."""
+        """A reassignment with adding replicas, recorded twice; then changes in single records."""
         for _ in range(2):
             self._change("T1", 0, replicas=[3, 2, 1, 4], addingReplicas=[4], removingReplicas=[1])
             self._change("T1", 0, isr=[3, 2, 1, 4])
@@ -194,7 +197,7 @@ class Hostile:
         self._change("T1", 0, replicas=[4, 2, 1], isr=[4, 2, 1])
 
     def topic_made_again(self) -> None:
-        """The same name with another id, twice; its settings go with it."""
+        """A topic is deleted, with its configs, and created with another id; this happens twice."""
         for topic in ("T1", "T2"):
             self.log.at_ms += SECOND_MS
             self._add("RemoveTopicRecord", topicId=topic)
@@ -236,7 +239,7 @@ class Hostile:
         self._add("EndTransactionRecord")
 
     def what_nobody_knows(self) -> None:
-        """Records without a word, of a type to come, of a version that does not decode; damage."""
+        """A record without fields, a later type, an undecodable version, and damaged bytes."""
         self._add("NoOpRecord")
         self.log.add("Unknown(77)", {"payload": "AA=="})
         lost = self.log.add("NoOpRecord", {})
@@ -262,5 +265,5 @@ class Hostile:
         self._add("ConfigRecord", **setting("retention.ms", "late"))
 
     def no_end(self) -> None:
-        """A transaction that is under way at the end."""
+        """A transaction that has not ended at the end of the log."""
         self._in_a_transaction(mark="open")

@@ -1,4 +1,4 @@
-"""What a decision is made of, beside its one step."""
+"""The parts of a decision other than its step: waits and persisted state."""
 
 from __future__ import annotations
 

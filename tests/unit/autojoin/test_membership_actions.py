@@ -1,4 +1,4 @@
-"""Who comes and who goes: one row for each thing that operators of quorums have suffered from."""
+"""Voters to add and to remove: one row for each known problem of operators of quorums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scrape shows after a pass."""
+"""Metrics after a reconciliation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who the pods say that they are, with the calls replaced."""
+"""The identities that pods report; the calls are replaced."""
 
 from __future__ import annotations
 

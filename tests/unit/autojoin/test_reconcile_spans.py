@@ -46,7 +46,7 @@ TAKES_MS = {"look": 20, "ask": 300, "describe": 120, "add": 60, "tell": 7, "even
 
 @pytest.fixture(autouse=True)
 def found() -> Iterator[Recorded]:
-    """What was recorded."""
+    """The recorded spans."""
     with recorded() as spans:
         yield spans
 

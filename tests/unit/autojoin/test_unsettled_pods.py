@@ -1,4 +1,4 @@
-"""Members are in step when their pods are, too."""
+"""Members count as in step only if their pods are in step, too."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_voters_come_first() -> None:
     assert [each.why for each in decision.waits] == [WaitReason.OBSERVER_NOT_SEEN]
 
 
-def test_a_form_that_kubernetes_has_not_looked_at_has_an_unknown_revision() -> None:
+def test_a_spec_that_kubernetes_has_not_observed_has_an_unknown_revision() -> None:
     unseen = replace(desired(3), is_observed=False)
     decision = decide(unseen, look(pods(3), quorum(0, 1, 2)))
     assert [each.why for each in decision.waits] == [WaitReason.REVISION_UNKNOWN]
@@ -59,6 +59,6 @@ def test_a_scale_to_zero_is_in_step_once_the_pods_have_ended() -> None:
     assert decide(none, look((), None)).is_in_step
 
 
-def test_a_pause_is_no_step() -> None:
+def test_a_paused_stateful_set_is_not_in_step() -> None:
     paused = Desired(stateful_set="q", replicas=3, revision="new", is_paused=True)
     assert not decide(paused, look(pods(3), quorum(0, 1, 2))).is_in_step

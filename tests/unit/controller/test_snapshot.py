@@ -69,7 +69,7 @@ def reloaded(image: MetadataImage) -> MetadataImage:
     return loader.finish()
 
 
-# --- logs that could be ---------------------------------------------------------------------------
+# --- generated logs -------------------------------------------------------------------------------
 
 replicas = st.sampled_from([(1,), (2, 1), (1, 2, 3), (5, 4, 3)])
 optional_replicas = st.none() | replicas
@@ -107,7 +107,10 @@ def _choices(
     partitions: dict[TopicId, set[int]],
     epochs: dict[int, int],
 ) -> st.SearchStrategy[Callable[[], st.SearchStrategy[MetadataRecord]]]:
-    """What may come next; only what is drawn is built, because building takes longest."""
+    """The strategies of the records that may come next.
+
+    They are wrapped in lambdas, so that only the drawn one is built: building takes longest.
+    """
     choices = [
         *ALWAYS,
         lambda: st.builds(_broker, st.integers(1, 3), st.just(number), st.booleans()),
@@ -314,13 +317,13 @@ def test_a_snapshot_is_written_in_the_versions_of_its_level() -> None:
     assert partition.directories == (MIGRATING_DIR,)
 
 
-def test_an_empty_snapshot_is_the_empty_image_at_its_place() -> None:
+def test_an_empty_snapshot_is_the_empty_image_at_its_position() -> None:
     loader = SnapshotLoader(at(9))
     assert loader.finish() == MetadataImage(position=at(9))
     assert list(chain.from_iterable(snapshot_slices(MetadataImage()))) == []
 
 
-def test_many_topics_are_sorted_in_parts_with_turns_for_others_between(
+def test_many_topics_are_sorted_in_parts_and_the_caller_may_yield_between_them(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in "gbdacfe":
@@ -346,7 +349,7 @@ def test_the_size_of_slices_makes_no_difference(
     monkeypatch.setattr(topic_module, "TOPICS_SLICE", topics)
     monkeypatch.setattr(topic_module, "CELLS_SLICE", cells)
     monkeypatch.setattr("quorate.controller.partitions.tree.ROWS_MAX", 4)
-    # The rows as they are when they are made anew.
+    # Loaded again, so that its rows are built with the new ROWS_MAX.
     image = reloaded(cluster.image)
     sizes = [len(values) for values in topic_values(image)]
     assert max(sizes) == most

@@ -76,7 +76,7 @@ def progress(
     epoch_start: int | None = None,
     high_watermark: int = 0,
 ) -> api.PublishProgress:
-    """What is published when a replica has taken a role, or committed more in it."""
+    """The progress that a replica publishes after a role transition or a commit."""
     return api.PublishProgress(
         role=role,
         epoch=Epoch(epoch),
@@ -171,7 +171,7 @@ def said(update: api.Update) -> list[str]:
 
 
 def successors(update: api.Update) -> list[int]:
-    """Whom a leader that resigns in an update names, best first; all are told the same."""
+    """The successors that a resigning leader names, best first; it names the same to all voters."""
     told_all = {
         request.preferred_candidates
         for _, request in calls(update).values()
@@ -183,7 +183,7 @@ def successors(update: api.Update) -> list[int]:
 
 
 def described(core: RaftCore, *, now_ms: int, token: int = 1000) -> m.DescribeQuorumResponse:
-    """What it says when it is asked for the quorum."""
+    """The DescribeQuorum response of a core."""
     (answer_,) = [
         reply
         for reply in replies(ask(core, m.DescribeQuorumRequest(), now_ms=now_ms, token=token))
@@ -225,7 +225,7 @@ def granted(epoch: int) -> m.VoteResponse:
 
 
 def refused(core: RaftCore) -> m.VoteResponse:
-    """What a voter that knows as much of the leader as this one says when it refuses its vote."""
+    """The rejection by a voter that knows the same leader as this core."""
     return m.VoteResponse(ErrorCode.NONE, leader_info(core), vote_granted=False)
 
 
@@ -460,7 +460,7 @@ def under_way(core: RaftCore, kind: RequestKind = RequestKind.FETCH) -> CallId:
 
 
 def fetch_answer(**parts: object) -> m.FetchResponse:
-    """What the leader of epoch 1 says to a Fetch."""
+    """A Fetch response of the leader of epoch 1."""
     return m.FetchResponse(error=ErrorCode.NONE, leader=LEADER, **parts)  # type: ignore[arg-type]
 
 

@@ -69,7 +69,7 @@ class WatchedCore(RaftCore):
         return self._read(super().step(event, now_ms))
 
     def _told(self, event: api.Event) -> None:
-        """What the disk and the others say."""
+        """Update the recorded state by an event of the disk or a peer."""
         expected = None if self._barrier is None else self._barrier.generation
         match event:
             case api.ResponseReceived(call=call):
@@ -147,13 +147,13 @@ def told(core: RaftCore) -> api.PublishProgress:
 
 
 def saved(core: RaftCore) -> m.ElectionState:
-    """What its disk holds of the election: epoch, leader and vote."""
+    """The election state on the replica's disk: epoch, leader and vote."""
     assert isinstance(core, WatchedCore)
     return core.saved
 
 
 def log_end(core: RaftCore) -> OffsetAndEpoch:
-    """Where its log ends, by what it had appended and what the disk has cut."""
+    """The log end, computed from the requested appends and the truncations."""
     assert isinstance(core, WatchedCore)
     return core.log_end
 
@@ -178,7 +178,7 @@ def unanswered(core: RaftCore) -> list[api.SendRequest]:
 
 
 def own_key(core: RaftCore) -> ReplicaKey:
-    """Who it is."""
+    """The replica key of a core."""
     assert isinstance(core, WatchedCore)
     return core.config.key
 

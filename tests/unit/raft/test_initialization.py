@@ -1,4 +1,4 @@
-"""What the disk tells becomes the role that a replica starts in."""
+"""The initial role follows from the recovered election state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who was heard when, as it is told: by this a rescue judges whether a quorum is alive."""
+"""Last contact with each peer: a quorum recovery decides by it if the quorum still runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits for a leader is answered when leadership ends."""
+"""Pending requests are answered when leadership ends."""
 
 from __future__ import annotations
 

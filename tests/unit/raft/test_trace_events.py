@@ -1,4 +1,4 @@
-"""What the core says: words for a reader, kinds and values for a program."""
+"""Trace events of the core: a text for people, a kind and values for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where voters are tried: by the set, by what they say of themselves, in turns, within bounds."""
+"""Addresses tried for a voter: from the voter set and from its own requests, in turn, bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of each method before it is served."""
+"""The policy of each method: permissions, size limits, sampling."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ def test_a_caller_that_names_no_voter_or_no_replica_needs_less(method: str) -> N
         assert (
             row.required_permissions(request(**directory), voters.__contains__) == OBSERVER_OR_READ
         )
-        # A replica of id 0 is one, too. The directory does not matter: a node votes once.
+        # Id 0 names a replica like any other id. A voter's permission depends on its id alone,
+        # whatever its directory id is.
         assert (
             row.required_permissions(request(replica_id=0, **directory), voters.__contains__)
             == PEER
@@ -91,7 +92,7 @@ def test_a_caller_that_names_no_voter_or_no_replica_needs_less(method: str) -> N
             row.required_permissions(request(replica_id=9, **directory), voters.__contains__)
             == OBSERVER
         )
-        # The voters are those of this moment.
+        # A later change of the voters changes the permission.
         assert row.required_permissions(request(replica_id=9, **directory), every_id) == PEER
     assert row.needs_request_authorization
     assert row.can_reject_before_request
@@ -104,11 +105,12 @@ def test_a_request_is_of_the_kind_that_is_set() -> None:
     assert row.required_permissions(beat, every_id) == (
         RequiredOperation((Operation.CLUSTER_ACTION,)),
     )
-    # The service refuses what is of no kind; a caller that may not even ask is told so first.
+    # The service rejects a request without a kind. A caller without any permission gets that error
+    # first.
     assert row.required_permissions(controller_pb2.WriteRequest(), every_id) == ALTER
 
 
-def test_what_nobody_knows_needs_alter() -> None:
+def test_an_unknown_method_needs_alter() -> None:
     assert UNKNOWN.required_permissions(object(), every_id) == ALTER
 
 
@@ -118,7 +120,7 @@ def test_a_method_takes_no_more_than_its_requests_need() -> None:
     assert METHODS[ADMIN + "AddRaftVoter"].request_bytes_max == SMALL_BYTES_MAX
 
 
-def test_what_was_done_has_to_be_told() -> None:
+def test_only_the_responses_of_reads_may_be_rejected_once_built() -> None:
     telling = {name for name, row in METHODS.items() if row.only_tells}
     reads = (
         *("Read", "ListTopics", "DescribeTopics", "DescribeConfigs", "ListBrokers"),

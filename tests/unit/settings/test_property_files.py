@@ -1,4 +1,4 @@
-"""Files of properties, and those that are none."""
+"""Reading properties files, and the errors for files that cannot be read."""
 
 from __future__ import annotations
 

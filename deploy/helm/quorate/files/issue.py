@@ -1,11 +1,12 @@
-"""Makes the certificates of a quorum once, in two Secrets that are kept, and renews the one in use.
+"""Creates the CA and the certificate of a quorum as Secrets, and renews the certificate.
 
     python issue.py
 
-It runs before an installation and before an upgrade. NAME-ca issues the certificates of clients and
-whatever follows NAME-tls, which all controllers, sidecars and the operator present. What is there
-already stays; only a certificate in its last third is replaced, by one of the same authority, which
-everybody takes without a restart.
+It runs before an installation and before an upgrade. The Secret NAME-tls holds the certificate that
+all controllers, sidecars and the operator present. The Secret NAME-ca holds the CA that issues it,
+its successors and the certificates of clients. Existing Secrets are kept. Only a certificate in the
+last third of its validity, or one that lacks a name, is replaced. The same CA issues the new one,
+so all processes load it without a restart.
 """
 
 from __future__ import annotations
@@ -29,16 +30,17 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 ACCOUNT = Path(os.environ.get("ACCOUNT", "/var/run/secrets/kubernetes.io/serviceaccount"))
 TIMEOUT_S = 10
 AUTHORITY_FOR = dt.timedelta(days=3650)
-# Clocks differ, also of those that look at it first.
+# A certificate is valid from this long before it is issued: the clock of a peer may be behind.
 EARLIER = dt.timedelta(hours=1)
 NOT_FOUND = 404
-# Of names before the last change of the domain, and of the one before it, which may not have ended.
+# Former cluster domains whose names a certificate keeps: the previous one, and the one before it,
+# since a rolling update to the previous one may not have ended.
 OLDER_DOMAINS = 2
 Pair = dict[str, bytes]
 
 
 class Secrets:
-    """Those of one namespace, at the API server of this pod."""
+    """Reads and writes the Secrets of one namespace by the API server."""
 
     def __init__(self, namespace: str, labels: dict[str, str]) -> None:
         host, port = (os.environ[f"KUBERNETES_SERVICE_{part}"] for part in ("HOST", "PORT"))
@@ -58,7 +60,7 @@ class Secrets:
             return json.load(answer)
 
     def read(self, name: str) -> tuple[Pair, str]:
-        """What it holds, and its version; nothing and "" where there is none."""
+        """The data of a Secret and its resource version; ({}, "") if it does not exist."""
         try:
             found = self._call("GET", f"/{name}")
         except urllib.error.HTTPError as error:
@@ -69,7 +71,10 @@ class Secrets:
         return data, found["metadata"]["resourceVersion"]
 
     def write(self, name: str, data: Pair, version: str) -> None:
-        """Make it, or replace that version of it. Fails where somebody else was faster."""
+        """Create a Secret, or replace it if it still has this version; "" creates it.
+
+        Raises HTTPError if another client has created or changed it.
+        """
         metadata: dict[str, object] = {"name": name, "labels": self._labels}
         if version:
             metadata["resourceVersion"] = version
@@ -89,7 +94,7 @@ def name_of(text: str) -> x509.Name:
 
 
 def pem_of(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
-    """Both, as Secrets of TLS hold them."""
+    """A certificate and its key as PEM, with the keys of a Secret of type kubernetes.io/tls."""
     own = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -114,7 +119,7 @@ def make_authority(name: str) -> Pair:
 def issue(authority: Pair, name: str, dns_names: list[str], valid_for: dt.timedelta) -> Pair:
     """A certificate for servers and clients, its key, and the authority that vouches for it."""
     issuer = x509.load_pem_x509_certificate(authority["tls.crt"])
-    # An authority that was brought along may have a key of RSA.
+    # A user may have created the CA, with an RSA key.
     issuers_key = serialization.load_pem_private_key(authority["tls.key"], None)
     key = ec.generate_private_key(ec.SECP256R1())
     loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
@@ -139,7 +144,7 @@ def begun(
     key: ec.EllipticCurvePrivateKey,
     valid_for: dt.timedelta,
 ) -> x509.CertificateBuilder:
-    """What authorities and others have in common."""
+    """A builder with the fields that certificates of a CA and of a controller have in common."""
     now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()
@@ -153,7 +158,7 @@ def begun(
 
 
 def usage_of(*, vouches: bool) -> x509.KeyUsage:
-    """Signs certificates, or handshakes."""
+    """The key usage of a CA, which signs certificates, or else of a peer in TLS handshakes."""
     return x509.KeyUsage(
         digital_signature=not vouches,
         key_cert_sign=vouches,
@@ -168,14 +173,14 @@ def usage_of(*, vouches: bool) -> x509.KeyUsage:
 
 
 def names_in(certificate: bytes) -> list[str]:
-    """The DNS names that it is good for, in its order."""
+    """The DNS names of a certificate, in their order in it."""
     found = x509.load_pem_x509_certificate(certificate)
     named = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return named.get_values_for_type(x509.DNSName)
 
 
 def is_good(certificate: bytes, dns_names: list[str]) -> bool:
-    """True in its first two thirds, if it is for all these names."""
+    """True if a certificate is in the first two thirds of its validity and has all these names."""
     found = x509.load_pem_x509_certificate(certificate)
     begins, ends = found.not_valid_before_utc, found.not_valid_after_utc
     is_young = dt.datetime.now(dt.UTC) < ends - (ends - begins) / 3
@@ -183,7 +188,7 @@ def is_good(certificate: bytes, dns_names: list[str]) -> bool:
 
 
 def older_names(kept: list[str], wanted: list[str], name: str, namespace: str) -> list[str]:
-    """Names of this release below domains that it had, by which pods that run on are called."""
+    """DNS names in former cluster domains: peers call pods by them until they have restarted."""
     begin = f"{name}.{namespace}.svc."
     heads = [f"*.{name}-headless", f"{name}-headless", name]
     domains = [each.removeprefix(begin) for each in kept if each.startswith(begin)]
@@ -193,7 +198,7 @@ def older_names(kept: list[str], wanted: list[str], name: str, namespace: str) -
 
 
 def main() -> int:
-    """Make what is missing; 1 where the certificate ends and nobody can issue the next one."""
+    """Create what is missing; 1 if the certificate must be replaced but its CA does not exist."""
     name = os.environ["NAME"]
     dns_names = json.loads(os.environ["DNS_NAMES"])
     secrets = Secrets(os.environ["NAMESPACE"], json.loads(os.environ["LABELS"]))
@@ -214,7 +219,7 @@ def main() -> int:
         secrets.write(f"{name}-ca", authority, "")
         print(f"{name}-ca is new")
     if "tls.crt" in kept:
-        # While names change, pods of the revision before run on, one after the other.
+        # During a rolling update, pods of the previous revision still use the previous names.
         known = names_in(kept["tls.crt"])
         dns_names += older_names(known, dns_names, name, os.environ["NAMESPACE"])
     valid_for = dt.timedelta(days=int(os.environ["VALIDITY_DAYS"]))

@@ -2,9 +2,10 @@
 
     python -c "$(cat rollback.py)"
 
-A revision of a release holds the number that the StatefulSet had when it was made. It runs before a
-rollback to its own revision, and compares. It imports nothing of the image, which may be of another
-release than the chart.
+Each revision of a release contains this script and the number of replicas that the StatefulSet had
+when the revision was created. Before a rollback to a revision, Helm runs the script of that
+revision, which compares its number with the current one. The script imports nothing of Quorate: the
+image may be of another release than the chart.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ TIMEOUT_S = 10
 TRIES = 5
 PAUSE_S = 2.0
 NOT_FOUND = 404
-# From here on another try may be answered otherwise.
+# Errors with this status or a higher one may be transient, so the request is repeated.
 SERVER_FAULT = 500
 LEFT_OUT = "left-out"
 
 
 def read(path: str) -> dict:
-    """An object, at the API server of this pod. Raises OSError, of which HTTPError is one."""
+    """Read an object from the API server. Raises OSError; HTTPError is one."""
     host, port = (os.environ[f"KUBERNETES_SERVICE_{part}"] for part in ("HOST", "PORT"))
     server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     request = urllib.request.Request(
@@ -42,7 +43,7 @@ def read(path: str) -> dict:
 
 
 def live(path: str) -> dict | None:
-    """An object; None where there is none. Raises OSError when it cannot be read."""
+    """An object, or None if it does not exist. Raises OSError if it cannot be read."""
     for tries_left in reversed(range(TRIES)):
         try:
             return read(path)
@@ -59,14 +60,14 @@ def live(path: str) -> dict | None:
 
 
 def objection(found: dict, namespace: str, name: str, recorded: str) -> str:
-    """Words against the rollback; "" for none. Raises OSError when something cannot be read."""
+    """The reason to refuse the rollback, or "". Raises OSError if an object cannot be read."""
     replicas = found["spec"]["replicas"]
     if str(replicas) == (recorded or "1"):
         return ""
     if recorded:
         words = f"has {recorded} replicas"
     else:
-        # The one before left it out, too, if the ConfigMap that it wrote says so.
+        # The ConfigMap shows if the current revision leaves the number out, too.
         kept = live(f"api/v1/namespaces/{namespace}/configmaps/{name}-cluster") or {}
         if kept.get("data", {}).get("replicas") == LEFT_OUT:
             return ""
@@ -76,7 +77,7 @@ def objection(found: dict, namespace: str, name: str, recorded: str) -> str:
 
 
 def remedies(release: str, namespace: str) -> str:
-    """Ways round the refusal, except to scale."""
+    """The remedies in the message, except scaling before the rollback."""
     return f"""\
 - Let the rollback change the number:
   helm --namespace {namespace} rollback {release} N --no-hooks
@@ -88,7 +89,7 @@ def remedies(release: str, namespace: str) -> str:
 
 
 def main() -> int:
-    """0 lets the rollback go on; 1 ends it before anything is changed."""
+    """Return 0 to let the rollback continue, 1 to end it before anything is changed."""
     namespace, _, name = os.environ["STATEFULSET"].partition("/")
     recorded = os.environ["REPLICAS"]
     found = None
@@ -104,7 +105,7 @@ def main() -> int:
         return 0
     print(f"{words}; nothing is rolled back. Choose one:")
     if found:
-        # The gentlest one first.
+        # The remedy with the least risk comes first.
         print("- Have the number of this revision, and roll back again:")
         scale = f"scale statefulset/{name} --replicas={recorded or 1}"
         print(f"  kubectl --namespace {namespace} {scale}")

@@ -1,4 +1,4 @@
-{{/* What a schema cannot say. Everything that is wrong is told at once. */}}
+{{/* Checks that a schema cannot express. One message reports all errors. */}}
 {{- define "quorate.check" -}}
 {{- $wrong := list -}}
 {{- if eq (toString .Values.enabled) "false" -}}
@@ -73,7 +73,7 @@
 {{- else if and .Release.IsUpgrade (not .Values.allowRename) -}}
 {{- range (lookup "apps/v1" "StatefulSet" .Release.Namespace "").items -}}
 {{- $selects := dig "spec" "selector" "matchLabels" dict . -}}
-{{- /* A release may have this chart twice, under two aliases. */ -}}
+{{- /* One release may contain this chart twice, under two aliases. */ -}}
 {{- $isOfThis := regexMatch (printf "^%s-[0-9]" (regexQuoteMeta $.Chart.Name)) (dig "metadata" "labels" "helm.sh/chart" "" .) -}}
 {{- if and $isOfThis (eq (get $selects "app.kubernetes.io/instance") $.Release.Name) (eq (get $selects "app.kubernetes.io/component") "controller") -}}
 {{- $wrong = append $wrong (printf "this release runs as %s, and an empty quorum named %s would take its place: give fullnameOverride=%s, or allowRename=true if that is meant" .metadata.name $name .metadata.name) -}}
@@ -115,7 +115,7 @@
 {{- range $section, $ours := include "quorate.ours" . | fromYaml -}}
 {{- $values := (eq $section "config" | ternary $.Values (index $.Values (trimSuffix ".config" $section))).config -}}
 {{- range $key := keys ($values | default dict) | sortAlpha -}}
-{{- /* The operator's become variables, in which a key has more than one spelling. */ -}}
+{{- /* The operator gets its settings as environment variables, so a key has more than one spelling. */ -}}
 {{- $spelled := eq $section "operator.config" | ternary ($key | lower | replace "_" ".") $key -}}
 {{- if hasKey $ours $spelled -}}
 {{- $wrong = append $wrong (printf "%s has %s, which is the chart's own: %s" $section $key (get $ours $spelled | default "take it out")) -}}
@@ -127,7 +127,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The settings that the chart writes, and what to give instead; "" is nothing. */}}
+{{/* Settings that the chart writes itself, each with the value to use instead; "" if there is none. */}}
 {{- define "quorate.ours" -}}
 config:
   process.roles: ""
@@ -192,7 +192,7 @@ operator.config:
   tracing.service.prefix: set tracing.servicePrefix
 {{- end -}}
 
-{{/* What is allowed and unwise. */}}
+{{/* Warnings about values that are allowed but risky. */}}
 {{- define "quorate.warnings" -}}
 {{- $replicas := int (include "quorate.replicas" .) -}}
 {{- if eq $replicas 0 }}

@@ -1,4 +1,5 @@
-{{/* Gives each section that is null its defaults. Every template begins with it, because any may be first. */}}
+{{/* Sets the defaults of each section of the values that is null. Every template includes it first, because
+Helm may render any of them first. */}}
 {{- define "quorate.complete" -}}
 {{- range $path, $default := .Files.Get "files/sections.yaml" | fromYaml -}}
 {{- $keys := splitList "." $path -}}
@@ -37,7 +38,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: controller
 {{- end -}}
 
-{{/* What is told may take the place of two: a version, and a whole that this is part of. */}}
+{{/* `commonLabels` may replace two of the labels: the version, and part-of. */}}
 {{- define "quorate.labels" -}}
 {{- $chart := dict "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_") "app.kubernetes.io/managed-by" .Release.Service -}}
 {{- $whole := dict "app.kubernetes.io/version" (.Values.image.tag | default .Chart.AppVersion | trunc 63) "app.kubernetes.io/part-of" "quorate" -}}
@@ -49,7 +50,7 @@ app.kubernetes.io/component: controller
 {{- merge (dict) (include "quorate.selector" .root | fromYaml) (dict "app.kubernetes.io/component" .component) (.more | default dict) | toYaml -}}
 {{- end -}}
 
-{{/* Labels and annotations of the template of a pod that runs for a moment. */}}
+{{/* Labels and annotations of the pod template of a Job. */}}
 {{- define "quorate.jobMetadata" -}}
 labels:
   {{- include "quorate.podLabels" (dict "root" .root "component" .component "more" .root.Values.jobs.podLabels) | nindent 2 }}
@@ -59,7 +60,7 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{/* Where the controllers may run, others may, too. */}}
+{{/* Scheduling of the controllers, which also applies to the other pods. */}}
 {{- define "quorate.scheduling" -}}
 {{- with .Values.priorityClassName }}
 priorityClassName: {{ . | quote }}
@@ -74,7 +75,7 @@ tolerations:
 {{- end }}
 {{- end -}}
 
-{{/* The same with their wishes about nodes. Those about pods are wishes of controllers about each other. */}}
+{{/* The same, with the controllers' node affinity. Their pod affinity is not used: it is about controllers. */}}
 {{- define "quorate.jobScheduling" -}}
 {{- include "quorate.scheduling" . }}
 {{- with (.Values.affinity | default dict).nodeAffinity }}
@@ -85,7 +86,7 @@ affinity:
 {{- end -}}
 
 {{/* Metadata of an object: (dict "root" $ "suffix" "-x" "component" "c" "annotations" (dict)).
-"length" leaves of the name so much before the ending: a CronJob's has 52 characters at most. */}}
+"length" is the most characters of the name before the suffix: a CronJob's name has 52 at most. */}}
 {{- define "quorate.metadata" -}}
 name: {{ include "quorate.fullname" .root | trunc (.length | default 50 | int) | trimSuffix "-" }}{{ .suffix | default "" }}
 namespace: {{ .root.Release.Namespace }}
@@ -98,7 +99,7 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{/* Of a chart that depends on this one, unless it is told here. */}}
+{{/* The registry in this chart's values, else the global one of a parent chart. */}}
 {{- define "quorate.registry" -}}
 {{- .Values.image.registry | default (.Values.global | default dict).imageRegistry | default "" -}}
 {{- end -}}
@@ -110,7 +111,7 @@ annotations:
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end -}}
 {{- end -}}
 
-{{/* The image with Spark, of the same registry and, unless told otherwise, of the same tag. */}}
+{{/* The image with Spark: the same registry, and by default the same tag. */}}
 {{- define "quorate.pipelineImage" -}}
 {{- $image := .Values.pipeline.image -}}
 {{- with include "quorate.registry" . }}{{ . }}/{{ end -}}
@@ -139,7 +140,8 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
-{{/* What the names of this namespace's Services end in. Every pod finds those without a domain. */}}
+{{/* The suffix of the Services' names in this namespace. Without clusterDomain it ends in .svc, which every
+pod can resolve. */}}
 {{- define "quorate.domain" -}}
 {{ .Release.Namespace }}.svc{{ with .Values.clusterDomain }}.{{ . }}{{ end }}
 {{- end -}}
@@ -153,7 +155,7 @@ imagePullSecrets:
 {{ include "quorate.fullname" . }}.{{ include "quorate.domain" . }}
 {{- end -}}
 
-{{/* Of every Service. */}}
+{{/* The IP families of every Service. */}}
 {{- define "quorate.ipFamilies" -}}
 {{- with .Values.service.ipFamilyPolicy }}
 ipFamilyPolicy: {{ . }}
@@ -163,8 +165,9 @@ ipFamilies: {{ toJson . }}
 {{- end }}
 {{- end -}}
 
-{{/* Where a new controller asks for the leader. The list does not follow the number of replicas, so
-that no scaling changes the pods: voters are known from the log, the service leads to the others. */}}
+{{/* The servers that a new controller asks for the leader. The list does not depend on the number of
+replicas, so that scaling does not change the pod template. Voters are known from the log, and the Service
+reaches all others. */}}
 {{- define "quorate.bootstrapServers" -}}
 {{- $servers := list -}}
 {{- range $ordinal := until 3 -}}
@@ -173,8 +176,8 @@ that no scaling changes the pods: voters are known from the log, the service lea
 {{- append $servers (printf "%s:9094" (include "quorate.serviceHost" .)) | join "," -}}
 {{- end -}}
 
-{{/* Drawn once. What the quorum recorded when it was founded, and what was drawn before, is checked against each
-other and against what is given; none is drawn where pods or a disk have one. */}}
+{{/* The cluster id. It is generated once, and not if pods or a disk exist that have one. The id in the
+bootstrap record, the id that was generated earlier and the value clusterId must be the same. */}}
 {{- define "quorate.clusterId" -}}
 {{- $full := include "quorate.fullname" . -}}
 {{- $name := printf "%s-cluster" $full -}}
@@ -206,8 +209,8 @@ other and against what is given; none is drawn where pods or a disk have one. */
 {{- if lookup "v1" "PersistentVolumeClaim" .Release.Namespace (printf "data-%s-0" $full) -}}
 {{- fail (printf "clusterId: claim data-%s-0 is there, but ConfigMap %s, which has the id of its quorum, is not. Give clusterId, as cluster.id in metadata/meta.properties on that disk has it, or delete the claims to begin with empty disks" $full $name) -}}
 {{- end -}}
-{{- /* Every namespace has the first one, and who reads ConfigMaps may read it; the other is for a namespace
-that is yet to be made. */ -}}
+{{- /* Without a cluster, `lookup` finds nothing. Every namespace has this ConfigMap, and an account that reads
+ConfigMaps may read it. The lookup of kube-system is for a namespace that Helm has yet to create. */ -}}
 {{- if not (or (lookup "v1" "ConfigMap" .Release.Namespace "kube-root-ca.crt") (lookup "v1" "Namespace" "" "kube-system")) -}}
 {{- fail "clusterId is needed where the chart is rendered without a cluster: give it what `quorate storage random-uuid` prints, or have helm ask the cluster with --dry-run=server" -}}
 {{- end -}}
@@ -215,12 +218,12 @@ that is yet to be made. */ -}}
 {{- $known | default .Values.clusterId | default (printf "%s%s" (randAlpha 1) (randAlphaNum 20) | printf "%sQ") -}}
 {{- end -}}
 
-{{/* The StatefulSet that is there, as JSON; {} where there is none or nothing can be looked up. */}}
+{{/* The existing StatefulSet as JSON; {} if it does not exist, or if `lookup` has no cluster. */}}
 {{- define "quorate.live" -}}
 {{- lookup "apps/v1" "StatefulSet" .Release.Namespace (include "quorate.fullname" .) | default dict | toJson -}}
 {{- end -}}
 
-{{/* One more than the highest ordinal of this release's controllers that are not about to end. */}}
+{{/* One more than the highest ordinal of this release's controller pods that are not terminating. */}}
 {{- define "quorate.pods" -}}
 {{- $count := 0 -}}
 {{- $name := include "quorate.fullname" . -}}
@@ -233,13 +236,13 @@ that is yet to be made. */ -}}
 {{- $count -}}
 {{- end -}}
 
-{{/* How many pods a StatefulSet that was deleted without them has left; 0 where none did. */}}
+{{/* The number of pods that remain of a StatefulSet that was deleted without its pods; 0 on installation. */}}
 {{- define "quorate.orphans" -}}
 {{- if .Release.IsUpgrade }}{{ include "quorate.pods" . }}{{ else }}0{{ end -}}
 {{- end -}}
 
-{{/* How many controllers there are to be. What kubectl scale has set stays, also while the StatefulSet
-is made again around its pods; the value counts for the first installation. */}}
+{{/* The number of controllers. The number that kubectl scale has set is kept, even while the StatefulSet is
+created again for its remaining pods. The value replicaCount counts only for the first installation. */}}
 {{- define "quorate.replicas" -}}
 {{- $live := include "quorate.live" . | fromJson -}}
 {{- if $live -}}
@@ -249,9 +252,10 @@ is made again around its pods; the value counts for the first installation. */}}
 {{- end -}}
 {{- end -}}
 
-{{/* spec.replicas as it is rendered; "" leaves it out. The first installation decides whether it is:
-a number that was there in one revision and not in the next would become 1. The revision before says so in
-a ConfigMap that each revision writes. The StatefulSet cannot: what was annotated may be put back by hand. */}}
+{{/* spec.replicas as it is rendered; "" leaves it out. The first installation decides if it is left out: if
+one revision had it and the next one did not, Kubernetes would set it to 1. Each revision records the decision
+for the next one in a ConfigMap. An annotation of the StatefulSet would not do: a user may restore an older
+StatefulSet by hand. */}}
 {{- define "quorate.renderedReplicas" -}}
 {{- $live := include "quorate.live" . | fromJson -}}
 {{- $kept := (lookup "v1" "ConfigMap" .Release.Namespace (printf "%s-cluster" (include "quorate.fullname" .))).data | default dict -}}
@@ -282,9 +286,9 @@ a ConfigMap that each revision writes. The StatefulSet cannot: what was annotate
 {{- end -}}
 {{- end -}}
 
-{{/* The names by which controllers are called: each other, by clients, and within the pod. Those with a
-domain are there without clusterDomain, too, and those of the domain that an upgrade changes: controllers of
-an earlier revision are called by them. */}}
+{{/* The DNS names by which peers, clients and containers of the same pod call controllers. Names with a domain
+are included even without clusterDomain. If an upgrade changes the domain, the names with the previous one are
+included, too, since controllers of the previous revision are called by them. */}}
 {{- define "quorate.dnsNames" -}}
 {{- $name := include "quorate.fullname" . -}}
 {{- $namespace := .Release.Namespace -}}
@@ -298,8 +302,8 @@ an earlier revision are called by them. */}}
 {{- concat $names (.Values.tls.extraDnsNames | default list) $before | uniq | toJson -}}
 {{- end -}}
 
-{{/* A value as a properties file has it. Numbers of a values file are floating point, which Go writes with
-an exponent from a million up. */}}
+{{/* A value as text for a properties file. Helm parses numbers as floating point, and Go writes those from a
+million up with an exponent. */}}
 {{- define "quorate.scalar" -}}
 {{- $text := toJson . -}}
 {{- if kindIs "string" . -}}{{ . }}
@@ -308,7 +312,7 @@ an exponent from a million up. */}}
 {{- end -}}
 {{- end -}}
 
-{{/* Further settings of a process, a line each. */}}
+{{/* A user's additional settings of a process, one a line. */}}
 {{- define "quorate.properties" -}}
 {{- $lines := list -}}
 {{- range $key, $value := . -}}
@@ -352,7 +356,7 @@ ssl.truststore.location=/etc/quorate/tls/ca.crt
 {{- include "quorate.configVolumesOf" (dict "root" . "secret" (include "quorate.tlsSecret" .)) -}}
 {{- end -}}
 
-{{/* The same for a process that shows the certificate of this Secret. */}}
+{{/* The same for a process that presents the certificate in `secret`. */}}
 {{- define "quorate.configVolumesOf" -}}
 - name: config
   configMap:
@@ -380,7 +384,7 @@ ssl.truststore.location=/etc/quorate/tls/ca.crt
               path: ca.crt
 {{- end -}}
 
-{{/* Where spans go, and whose they are; the rest of OpenTelemetry's variables may be added. */}}
+{{/* The collector of spans and the attributes of this process. Users may add OpenTelemetry's other variables. */}}
 {{- define "quorate.tracingEnvironment" -}}
 {{- with .Values.tracing }}
 {{- if .enabled }}

@@ -76,7 +76,7 @@ class BrokerTotals:
     by_kraft_version: Map[int, int] = field(default_factory=Map)
 
     def moved(self, before: Broker | None, now: Broker | None) -> BrokerTotals:
-        """The totals after one broker, or none, is replaced by another one, or by none."""
+        """The totals after a broker changes from `before` to `now`; None means not registered."""
         fenced, shutting_down, levels = self.fenced, self.shutting_down, self.by_kraft_version
         level = None if before is None else _kraft_version_max(before)
         next_level = None if now is None else _kraft_version_max(now)

@@ -16,7 +16,7 @@ _TABLE_MAX: Final = 1 << 16
 
 
 def membership_test(ids: frozenset[int]) -> Callable[[Rows], Bits]:
-    """A vectorized test for these broker ids; -1 is none of them."""
+    """A vectorized test for these broker ids; it returns False for -1."""
     last = max(ids, default=0)
     if last < _TABLE_MAX:
         # With an entry for -1 before the ids, and one for all larger numbers after them.

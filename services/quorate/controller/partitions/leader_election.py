@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 def needs_election(rows: PartitionRows, acceptor: LeaderAcceptor) -> Bits:
     """A mask of the partitions that may have to change.
 
-    These are partitions whose leader may not lead, partitions with an inactive broker in the ISR
-    next to a replica that may lead, and partitions without a leader although a replica may lead.
+    These are partitions whose leader may not lead; partitions with an inactive broker in the ISR,
+    if another member of the ISR may lead; and partitions without a leader although a replica may
+    lead.
     """
     # Transposed, which takes a quarter of the time.
     isr, replicas = np.ascontiguousarray(rows.isr.T), np.ascontiguousarray(rows.replicas.T)

@@ -70,7 +70,7 @@ class PartitionTree:
         return node.parts[max(bisect_right(node.firsts, key) - 1, 0)]
 
     def parts_from(self, key: int) -> Iterator[PartitionRows]:
-        """The parts from that of a key on; the first one may start, or even end, before the key."""
+        """The parts from the part of `key` on; the first may start, or even end, before the key."""
         at = max(bisect_right(self._firsts, key) - 1, 0)
         for node in self._nodes[at : at + 1]:
             yield from node.parts[max(bisect_right(node.firsts, key) - 1, 0) :]
@@ -108,7 +108,7 @@ class PartitionTree:
                 return
 
     def rows_from(self, key: int, cells: int) -> PartitionRows | None:
-        """Rows from that key on, up to that number of cells, but at least those of one part.
+        """Rows from `key` on: as many parts as fit into `cells`, but at least one.
 
         None if there are no rows. A reader can resume after the last key.
         """

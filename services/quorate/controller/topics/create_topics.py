@@ -108,7 +108,7 @@ class _Creation:
         )
 
     def _is_small(self, topic: NewTopic) -> bool:
-        """True if its partitions are made together with those of its neighbours."""
+        """True for a small topic, whose partitions are created together with those of others."""
         return not topic.assignments and self._wanted(topic)[0] < COLUMNS_MIN
 
     def _joins_small(self, topic: NewTopic) -> bool:

@@ -126,8 +126,8 @@ class Channel(grpc.aio.Channel):
                 self._host or "localhost", self._open, limit_s=times.connect_s
             )
         except Exception as error:
-            # After any error the next call tries again: besides socket errors there is uvloop's
-            # error for a socket closed as it begins.
+            # After any error the next call tries again. Not all are socket errors: uvloop has its
+            # own error for a socket that is closed during the set-up.
             self._connecting = None
             address = f"{self._host}:{self._port}"
             self._failure = f"failed to connect to {address}: {_reason(error)}"

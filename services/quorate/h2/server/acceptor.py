@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 # Connections accepted before yielding; the rest waits in the kernel.
 BATCH_MAX: Final = 8
-# Seconds: descriptors or memory are exhausted, and other processes may release some.
+# Seconds of pause when descriptors or memory are exhausted, until some may have been released.
 _SHORTAGE_S: Final = 0.2
 _WORDS: Final = b"too many connections"
 # The rejection that a plaintext client gets.
@@ -40,7 +40,7 @@ _REFUSAL: Final = frames.frame(frames.SETTINGS, 0, 0, b"") + frames.frame(
 
 
 class Acceptor:
-    """One port of a server; plaintext without a context."""
+    """One port of a server; plaintext if the TLS `context` is None."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class Acceptor:
             else:
                 await establish(accepted, link, self._context, flow)
         except (OSError, RuntimeError) as error:
-            # Includes uvloop's error for a socket closed as it begins.
+            # RuntimeError is uvloop's error for a socket that is closed during the set-up.
             self._note_failure(error, peer)
             accepted.close()
         except asyncio.CancelledError:

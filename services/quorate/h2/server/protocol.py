@@ -39,7 +39,7 @@ ALPN: Final = "h2"
 # The calls of a lost connection are ended in groups of this size.
 _CUT_AT_ONCE: Final = 8
 _GIVEN_UP: Final = {Due.NOT_READING: "reads nothing", Due.NOT_ANSWERING: "does not answer"}
-# The most waiting steps of calls before parsing, which may begin more calls, stops.
+# While this many steps of calls wait, no bytes are parsed: they could begin more calls.
 _STEPS_MAX: Final = 32
 _WRITE_HIGH_BYTES: Final = 256 * 1024
 # Bytes kept for a peer that reads nothing, excluding bodies, which wait in their streams.
@@ -118,11 +118,15 @@ class ServerProtocol(asyncio.BufferedProtocol):
             return
         self.connection.start()
         self.flush_soon()
-        if self._received:  # asyncio delivers data of the handshake's end first.
+        # asyncio delivers data that came with the end of the TLS handshake before this callback.
+        if self._received:
             self.flow.submit(self._parse)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the shared buffer: a hundred full sockets deliver this much each per iteration."""
+        """Return the buffer that all connections share.
+
+        A buffer for each would take much memory, since many sockets may be readable at a time.
+        """
         return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -133,12 +137,12 @@ class ServerProtocol(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _parse(self, until_s: float) -> bool:
-        """Parse received bytes until then; return whether some are left."""
+        """Parse received bytes until the clock shows `until_s`; return whether some are left."""
         transport, clock = self._transport, self.flow.queue.clock
         if transport is None:
             return False
         received, now_s = self._received, time.monotonic()
-        # Tasks that wait for their first turn precede bytes that would begin more of them.
+        # Tasks that wait for their first step precede bytes that would begin more tasks.
         while received and len(self.flow.steps) < _STEPS_MAX:
             self._handle(self.connection.receive(received.take(), now_s))
             if clock() >= until_s:

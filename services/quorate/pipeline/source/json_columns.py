@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quorate.records.codec.schema import Field, Struct
     from quorate.records.columnar.reader import Column
 
-    # What stands in every row, or a text for each row.
+    # The same text for every row, or a column with a text for each row.
     Part: TypeAlias = str | pa.StringArray
 
 _FIRST_PRINTED: Final = 0x20

@@ -43,7 +43,7 @@ class Split:
     last part of a stream's micro-batch must reach `reach`, the known end of the log. All records of
     a snapshot have `snapshot_offset`, the last offset that it covers. The logs in `elsewhere`, of
     other voters, have the same records; then `epochs` has all epochs and their start offsets.
-    `checkpoint` has those of the directory's own file, which may be of another time.
+    `checkpoint` has the epochs of the directory's own checkpoint file, which may be older or newer.
     """
 
     path: str

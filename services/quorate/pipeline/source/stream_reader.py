@@ -153,7 +153,7 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """The tasks of one batch. Raises what `latestOffset` does."""
         begin, behind = read_offset(start), read_offset(end)
-        # A repeated batch may find another log than the one that it was planned for.
+        # When a batch is repeated, the log may be another one than when the batch was planned.
         self._check(behind)
         low = begin.offset
         snapshot = behind.through or (begin.snapshot if start != end else None)

@@ -1,8 +1,9 @@
 """Finds the offset of a time in a log, also if its times go back.
 
 Each leader sets timestamps by its own clock, so times may go back when another leader takes over.
-Within one epoch they are assumed to ascend: a search halves a part of the log only if both of its
-ends are of one epoch and in order, and searches every other part completely.
+Within one epoch they are assumed to ascend. So a search halves a part of the log only if the
+records at both of its ends have the same epoch and ascending times. It reads every other part
+completely.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RETRY_SHARE: Final = 6
 RETRY_DOUBLINGS_MAX: Final = 8
 # Fraction of the election timeout after which a voter that has not answered is asked again, so that
-# the loss of one request does not fail the round. The first one may still be answered.
+# the loss of one request does not fail the round. A late answer to the first request counts, too.
 REPEAT_SHARE: Final = 4
 _NOMINEES: Final = (Prospective, Candidate)
 
@@ -57,8 +57,9 @@ class Campaign:
         """Request a vote from every voter that has not answered and may be asked now.
 
         Pre-votes are requested repeatedly during the round: a voter that rejected may be free by
-        now, and a granted pre-vote is a lease that expires. No voter is asked before the complete
-        log is flushed: after a crash it could be shorter than when the votes were granted.
+        now, and a granted pre-vote is a lease that expires. No request is sent before this
+        replica's complete log is flushed: otherwise a crash could leave it with a shorter log than
+        the one for which it got the votes.
         """
         replica = self.replica
         role = replica.role
@@ -119,8 +120,8 @@ class Campaign:
             return
         replica.request_manager.succeeded(RequestKind.VOTE, in_flight_request.to)
         role = replica.role
-        # A voter may still name the leader that this nominee has lost. That is not news, and its
-        # vote counts all the same.
+        # A voter may still name the leader that this nominee has timed out on. This nominee knows
+        # that leader, so it ignores the hint and counts the vote.
         if response.leader.epoch > replica.epoch or replica.election.leader_id is None:
             self.leader_updates.apply(response.leader, f"answer of {in_flight_request.to}")
         if replica.role is not role or in_flight_request.epoch != replica.epoch:
@@ -147,8 +148,8 @@ class Campaign:
                 role.lease_expiry[in_flight_request.to] = replica.timers.after(
                     self.pre_vote_leases.share_ms(LEASE_SHARE)
                 )
-            # Measured from the request: otherwise a pre-vote would expire before it is renewed if
-            # the round trip takes as long as the delay.
+            # The renewal is due a fixed time after the request was sent. Measured from the
+            # response, it would come after the lease has expired if round trips are slow.
             again = Millis(in_flight_request.sent_ms + self.pre_vote_leases.share_ms(RENEWAL_SHARE))
             replica.request_manager.back_off(RequestKind.VOTE, in_flight_request.to, again)
             self._expire_leases(role)
@@ -177,9 +178,10 @@ class Campaign:
                 self.leader_failure_detector.schedule_probe()
 
     def _has_contenders(self, role: Prospective) -> bool:
-        """True if others have just lost the leader, too: their leases end soon, so continue.
+        """True if other nominees were seen lately, so that this one should continue.
 
-        Returning to the leader would only make all of them start over simultaneously.
+        They have timed out on the leader, too, and the leases that they hold end soon. If this
+        nominee returned to the leader, all of them would only start over simultaneously.
         """
         since = role.contender_seen_ms
         return (

@@ -67,7 +67,7 @@ class ClonedVoters:
             found = role.doubles[key] = Doubles(number)
         processes = found.processes
         if len(processes) == 1 and processes[0].number == number:
-            # The usual case; the rest would have the same result.
+            # A shortcut for the usual case: the code below would have the same result.
             found.is_clone = False
             self._note(role, processes[0], request)
             return Admission.COUNTED

@@ -1,9 +1,9 @@
 """Identifies the quorum of a log by the position and content of its voter sets.
 
 See rule `sole_voter_conflict`. Two logs of one quorum with the same epoch at an offset have the
-same record there. So two logs that have the same epoch at the offset of a voter set, but different
-voters in effect there, are of two quorums. A voter set from a snapshot counts as being at the end
-of the snapshot.
+same record there. So two logs belong to two quorums if they have the same epoch at the offset of a
+voter set, but different voters in effect there. A voter set from a snapshot counts as being at the
+end of the snapshot.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Reports of such a leader by other replicas are not sufficient to give up: the si
 leader itself, at its reported address. No replica contacts a voter that is only in its own voter
 set, so a single voter that leads regularly asks its bootstrap servers for the leader.
 
-A leader of an earlier epoch may have been one of this quorum. Such a leader notices within two
-check-quorum intervals that no majority follows it any more. If it leads for longer, it is of
+A leader of an earlier epoch may be a former leader of this quorum. Such a leader notices within two
+check-quorum intervals that no majority follows it any more. If it leads for longer, it leads
 another quorum.
 """
 

@@ -74,7 +74,7 @@ class VoterChanges:
         replica = self.replica
         if replica.log.kraft_version < 1:
             text = (
-                "kraft.version is 0, where the voters stand in the settings: upgrade it first "
+                "kraft.version is 0, at which the voter set is in the settings: upgrade it first "
                 "(quorate features upgrade --feature kraft.version=1)"
             )
             return Rejection(ErrorCode.UNSUPPORTED_VERSION, Reason.KRAFT_VERSION_TOO_OLD, text)

@@ -30,7 +30,8 @@ class CommitState:
         self.high_watermark: Offset = newest.offset if newest else Offset(0)
         # As last reported by the leader; before that, as known from the disk.
         self.leader_high_watermark = self.high_watermark
-        # The same, or None before a report: until then this log may lack any number of records.
+        # The same, or None until the leader has reported one: this log may then lack any number of
+        # committed records.
         self.reported_high_watermark: Offset | None = None
 
     def advance(self, to: Offset) -> bool:

@@ -33,14 +33,17 @@ VALID: Final = Valid()
 
 @value_type
 class Diverging:
-    """The replica must truncate: `end` is that of the newest epoch not above its own."""
+    """The replica must truncate its log.
+
+    `end` is the newest epoch of this log that is not above the replica's, and its end offset.
+    """
 
     end: OffsetAndEpoch
 
 
 @value_type
 class NeedsSnapshot:
-    """The replica lags behind the log start, or is of an epoch before the oldest snapshot."""
+    """The replica's log ends before this log starts, or in an epoch before the oldest snapshot."""
 
     snapshot_id: OffsetAndEpoch
 
@@ -84,7 +87,10 @@ class LogState:
         return self.kraft_versions[-1].kraft_version if self.kraft_versions else 0
 
     def committed_kraft_version(self, high_watermark: Offset) -> int:
-        """The newest kraft.version known to be committed; that of the bootstrap may not be."""
+        """The newest kraft.version known to be committed, or 0.
+
+        A version from the bootstrap (offset -1) does not count: it may not be committed.
+        """
         for entry in reversed(self.kraft_versions):
             if 0 <= entry.offset < high_watermark:
                 return entry.kraft_version
@@ -166,7 +172,7 @@ class LogState:
             if offset == self.log_start:
                 return VALID
         if self.epochs and epoch == self.epochs[-1].epoch and offset <= self.end.offset:
-            # The usual case; the rest would have the same result.
+            # A shortcut for the usual case: the code below would have the same result.
             return VALID
         end = self.end_of_epoch(epoch)
         if end is None:
@@ -208,8 +214,8 @@ class LogState:
         """Remove everything from `to` on; voter sets and versions from there on roll back."""
         self.end = to
         self.flushed = min(self.flushed, to.offset)
-        # Compared by epoch: if the log is truncated exactly at its start, the entry of the
-        # start's epoch stays.
+        # Compared by epoch, not by offset: after a truncation to the log start, the epoch of the
+        # record before it stays known.
         self.epochs = [entry for entry in self.epochs if entry.epoch <= to.epoch]
         self.voters = [entry for entry in self.voters if entry.offset < to.offset]
         self.kraft_versions = [e for e in self.kraft_versions if e.offset < to.offset]
@@ -223,7 +229,7 @@ class LogState:
         self.log_start = snapshot.snapshot_id.offset
         self.end = snapshot.snapshot_id
         self.flushed = self.log_start
-        # The next batch may be of the snapshot's epoch, which has to be known.
+        # The next batch may belong to the snapshot's epoch, so the log needs an entry for it.
         self.epochs = [EpochStart(snapshot.snapshot_id.epoch, last)]
         self.snapshots = [snapshot]
         if voters is not None:

@@ -79,9 +79,9 @@ class Versions:
 class Field:
     """One field of a message.
 
-    `type` is Kafka's name: `int32`, `string`, `[]uuid`, or that of a structure, whose fields are
-    then in `struct`. In the versions `tagged` it is encoded under `tag`; `flexible` overrides the
-    message's flexible versions. A field that is not `ignorable` may not be dropped: a version
+    `type` is Kafka's name: `int32`, `string`, `[]uuid`, or the name of a structure, whose fields
+    are then in `struct`. In the versions `tagged` it is encoded under `tag`; `flexible` overrides
+    the message's flexible versions. A field that is not `ignorable` may not be dropped: a version
     without it rejects every value but the default.
     """
 

@@ -60,7 +60,7 @@ def _names_within(name: str) -> Iterator[str]:
             yield from _names_within(field.message_type.name)
 
 
-# Messages that may be in a request are bounded; those of replies are not.
+# The messages that a request may contain: their sizes are limited, those of replies are not.
 _ASKED: Final = frozenset((*_names_within("WriteRequest"), *_names_within("ReadRequest")))
 
 
@@ -265,7 +265,7 @@ def _put(code_builder: CodeBuilder, owner: str, message: str, value: str) -> Non
 def _put_field(code_builder: CodeBuilder, field: Any, target: str, item: str) -> None:
     """Add the lines that set a field of a fresh message, whose fields are all zero.
 
-    A field whose zero value differs from its absence is set to it.
+    Fields that are zero are not set, unless an absent field means something else than zero.
     """
     inner = None if field.message_type is None else field.message_type.name
     is_there = f"if {item} is not None:" if field.has_presence else f"if {item}:"

@@ -118,7 +118,7 @@ class InboundLimiter:
         return arrival
 
     def _leave(self, arrival: _InboundRequest) -> None:
-        """Start the next request: clients take turns, so that many calls of one delay no other."""
+        """Start the next request: clients take turns, so one with many calls delays no other."""
         self._receiving.pop(arrival, None)
         while self._waiting and len(self._receiving) < self._at_once:
             client, turns = next(iter(self._waiting.items()))

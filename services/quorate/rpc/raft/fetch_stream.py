@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplyToken
     from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 
-# The request that is parked and the one that completes it; each response may be large.
+# Two: the request that is parked, and a later one that completes it. Each response may be large.
 REQUESTS_PER_STREAM_MAX: Final = 2
 _Waiting: TypeAlias = "tuple[ReplyToken, PendingAnswer[m.Response]]"
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # Replaced parts that may be freed immediately, in a few milliseconds.
 REPLACED_MAX: Final = 4_000
-# Each image occupies memory that is of no more use; further ones are freed immediately, however
-# long that takes.
+# The most images that wait to be freed, since they occupy memory. Further ones are freed
+# immediately, even if that takes long.
 IMAGES_MAX: Final = 16
 
 

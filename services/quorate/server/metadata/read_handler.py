@@ -52,7 +52,7 @@ class ReadHandler:
     ) -> None:
         """`leader` gives the leader that a rejected client should ask.
 
-        `let_go` takes the image of a completed read, to which no other reference should remain.
+        `let_go` gets the image when a read of it has completed, to free what only it references.
         """
         self._let_go = let_go
         self._driver = driver

@@ -59,7 +59,7 @@ class Standby:
         self._handle: asyncio.Handle | None = None
         self._loading: asyncio.Task[None] | None = None
         self._is_paused = True
-        # The partition tally when the image had caught up; None until then.
+        # The partition tally at the time when the image had caught up; None before that.
         self.tally: PartitionCounts | None = None
         self._recovered_end = 0
 
@@ -133,9 +133,9 @@ class Standby:
     # --- snapshots --------------------------------------------------------------------------------
 
     def load(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Start over from a stored snapshot, in slices; not ready to lead until then.
+        """Start over from a stored snapshot, in slices.
 
-        See rule `unready_voter_waits`.
+        Until it is loaded, this replica is not ready to lead (rule `unready_voter_waits`).
         """
         self._leader_readiness.set_caught_up(has_caught_up=False)
         self.log_replay.discard_partial_batch()

@@ -48,7 +48,8 @@ def driver_gauges(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
 def image_gauges(image: MetadataImage, caught_up: PartitionCounts | None) -> dict[str, Value]:
     """Values of the committed metadata; `caught_up` is the tally at catch-up, None before.
 
-    Elections until then are history, which a counter that starts at 0 would report as new.
+    Elections before the catch-up are not counted: a scraper would take them for new ones, since
+    the counter starts at 0.
     """
     brokers, tally = image.brokers, image.topics.tally
     before = caught_up or tally

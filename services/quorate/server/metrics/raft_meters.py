@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from quorate.raft.trace_events import Value
     from quorate.records.ids import Epoch, NodeId, Offset
 
-# Seconds, around the values in docs/performance.md: commits of a millisecond, and those of a busy
-# disk.
+# Seconds, around the values in docs/performance.md: from commits within a millisecond to commits on
+# a busy disk.
 COMMIT_BOUNDS_S: Final = (
     *(0.0005, 0.001, 0.0015, 0.002, 0.005, 0.01),
     *(0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0),
 )
-# Seconds: from votes of nearby replicas to those of a quorum whose members return one at a time.
+# Seconds: from elections among nearby replicas to elections while the members of a quorum return
+# one at a time.
 ELECTION_BOUNDS_S: Final = (
     *(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25),
     *(0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0),

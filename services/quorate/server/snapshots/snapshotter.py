@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 # The limits are maxima: a snapshot starts up to this fraction of them earlier.
 _SPREAD: Final = 0.3
-# Milliseconds between verifications of a snapshot that no peer fetches: the next start may have
-# nothing else.
+# Milliseconds between verifications of the newest snapshot: peers may never fetch it, and the next
+# start may depend on it alone.
 RECHECK_MS: Final = 3_600_000
-# Half a batch of the file, to keep thread switches few.
+# Bytes handed to the disk thread in one call: half a batch of the file, to keep switches few.
 _WRITTEN_TOGETHER_BYTES: Final = 64 * 1024
 _LOADING: Final = "a read of a snapshot"
 # Seconds: from an empty image to millions of partitions under full load.
@@ -77,7 +77,7 @@ class Snapshotter:
         self._waiting: MetadataImage | None = None
         self._checks = SnapshotVerifier(driver, self._checked)
         self._after_check: Callable[[], None] = lambda: None
-        # Takes the image of a completed snapshot, to which no other reference should remain.
+        # Called with the image when its snapshot has ended: frees what only this image references.
         self.let_go: Callable[[MetadataImage], None] = lambda _image: None
         self._taken: MetadataImage | None = None
         self._meters = _SnapshotMeters(host)
@@ -97,8 +97,8 @@ class Snapshotter:
         """Start a snapshot of `image` when one is due, unless one is in progress.
 
         A majority may have flushed what this disk has not (rule `snapshot_within_flush`). Under
-        continuous writes that is so each time, and no snapshot would ever be taken. So the image of
-        the moment when one fell due is kept until this disk has flushed that far.
+        continuous writes that is so each time, and no snapshot would ever be taken. So the image
+        with which a snapshot fell due is kept until this disk has flushed the log up to its end.
         """
         if self._task is not None or not self._is_due() or not image.features:
             return
@@ -133,7 +133,10 @@ class Snapshotter:
         )
 
     def _is_new(self, end: Offset) -> bool:
-        """True if a snapshot up to `end` would replace the newest one, also if that is damaged."""
+        """True if a snapshot up to `end` would replace the newest one.
+
+        A damaged one (`_is_wanted`) may be replaced by a snapshot with the same end.
+        """
         taken = self.newest.offset if self.newest is not None else 0
         return end >= taken if self._is_wanted else end > taken
 
@@ -227,8 +230,8 @@ class Snapshotter:
                 # A partial change has to end the process: the core does not know of it.
                 if is_resource_shortage(error) or self._kept() != before:
                     raise
-                # Ending the process would end all replicas within a minute, although only disk
-                # space depends on it.
+                # The same defect would end all replicas within a minute, although cleaning only
+                # saves disk space: so the process continues.
                 repeats = ("cleaning", type(error))
                 text = "the log is not cleaned, and is tried again after the next snapshot"
                 log.exception(text, extra={"repeats": repeats})
@@ -347,4 +350,4 @@ def _id_of(image: MetadataImage) -> OffsetAndEpoch:
 
 
 def _tell_damage(what: str) -> None:
-    log.warning("%s: it was only to be deleted, and is set aside", what)
+    log.warning("%s: quarantined instead of deleted", what)

@@ -112,7 +112,7 @@ class StallDisk:
 
 @keyword_value_type
 class FlipLogBit:
-    """A bit flips in the flushed part of a log or in a snapshot, with or without a process.
+    """A bit flips in the flushed part of a log or in a snapshot; the node may run or be stopped.
 
     `at_ppm` is its position within all bytes in which recovery must detect damage.
     """

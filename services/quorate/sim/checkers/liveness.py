@@ -157,8 +157,9 @@ def _commits(cluster: Cluster, operation: int, patience_ms: int) -> bool:
 def _replace_leader(cluster: Cluster) -> None:
     """Isolate the leader and require a successor after one election.
 
-    The other voters detect its failure at the same time. The state machine of one of them lags, in
-    some clusters those of all: such a voter defers campaigning once (rule `unready_voter_waits`).
+    The other voters detect its failure at the same time. The state machine of one of them lags; in
+    some clusters the state machines of all others lag. A voter whose state machine lags defers its
+    campaign once (rule `unready_voter_waits`).
     """
     leader = cluster.leader()
     assert leader is not None

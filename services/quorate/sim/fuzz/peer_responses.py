@@ -112,7 +112,8 @@ def _spoilt_fetch(
         ways.append(lambda r: replace(r, leader=replace(r.leader, leader_id=NOBODY.node_id)))
     knows_all = progress is not None and progress.high_watermark == receiver.log.end.offset
     if knows_all and receiver.log.end.offset:
-        # Uncommitted records, as far as it knows, it must truncate if its leader says so.
+        # Only if the receiver knows that all its records are committed: it must truncate records
+        # that may be uncommitted if its leader reports a divergence.
         nothing = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
         ways.append(lambda r: replace(r, records=None, diverging=nothing))
     records = response.records
@@ -132,7 +133,8 @@ def _with_a_flipped_bit(
     """
     flipped = _flipped(data, random_source)
     if _begins_another_epoch(data, flipped, epochs):
-        # No checksum covers a batch's epoch, and that of a first batch cannot be checked otherwise.
+        # No checksum covers the epoch of a batch, and the epoch of a first batch cannot be checked
+        # in any other way.
         flipped = data[:-1] + bytes((data[-1] ^ 1,))
     return lambda r: r.with_records(flipped)
 

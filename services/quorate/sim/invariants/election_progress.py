@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Well(NamedTuple):
-    """The start of a node's health: the same process, without a fault, with the same voter set.
+    """The time since which a node is healthy: in one process, without a fault, with one voter set.
 
     A node that truncates a voter change needs the votes of another majority from then on.
     """
@@ -36,10 +36,10 @@ class MajoritiesHaveLeaders(Invariant):
     A voter is healthy if its process runs, its disk answers and is intact, and the others look for
     it at its address. The bound follows from the timeouts, the network and the disks of the
     cluster; other nodes that are isolated, receive no messages or crash repeatedly must not delay
-    that majority for longer. A leader counts once it has committed in its epoch, and before that as
-    long as its voters fetch the records before its epoch, which may take any time. Sources: Raft
-    paper, section 5.2; KIP-595, "Leader Election"; rules `pre_vote_moves_epoch`, `early_suspicion`,
-    `unready_voter_waits` and `leader_discovery`.
+    that majority for longer. A leader counts once it has committed in its epoch. Before that it
+    counts while its voters still fetch the records of earlier epochs, which may take any time.
+    Sources: Raft paper, section 5.2; KIP-595, "Leader Election"; rules `pre_vote_moves_epoch`,
+    `early_suspicion`, `unready_voter_waits` and `leader_discovery`.
     """
 
     def __init__(self, world: ClusterView) -> None:
@@ -82,7 +82,10 @@ class MajoritiesHaveLeaders(Invariant):
         return fetching
 
     def _is_awaited(self, leader: NodeView, fetching: list[NodeView]) -> bool:
-        """True if too few voters have the start of its epoch, and one of the others is fetching."""
+        """True if this leader cannot have committed in its epoch yet, but comes closer to it.
+
+        Too few voters have the first record of its epoch, and one of the others is fetching.
+        """
         progress = leader.progress
         if progress is None or not progress.is_leader or not leader.is_stepped or leader.is_hanging:
             return False

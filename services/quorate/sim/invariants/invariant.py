@@ -40,7 +40,7 @@ class Invariant:
 
     def __init__(self, world: ClusterView) -> None:
         self.world = world
-        # All invariants, combined in one.
+        # The dispatcher, which calls the same hook of all invariants.
         self.watch: Invariant = self
 
     def started(self, node: NodeView, recovered: RecoveredState) -> None:

@@ -61,10 +61,10 @@ class CoresKnowTheirLogs(Invariant):
     def _judge(self, node: NodeView, known: LogState, log: LogView) -> None:
         name = f"the core of node {node.node_id}"
         if known.end != log.end:
-            raise Violation(f"{name} takes its log to end at {known.end}, and it is {log.end}")
+            raise Violation(f"{name} has the log end {known.end}, but its log ends at {log.end}")
         told, begun = _epochs_known(known, log.start.offset), _epochs_begun(log)
         if told != begun:
-            raise Violation(f"{name} knows the epochs {told}, and in its log begin {begun}")
+            raise Violation(f"{name} has the epochs {told}, but its log has {begun}")
         self._check_sets(name, known, log)
         if log.start.offset == 0 and all(entry.voters is None for entry in log.entries):
             # These voters are in the directory's bootstrap snapshot or in the settings.
@@ -72,15 +72,15 @@ class CoresKnowTheirLogs(Invariant):
         voters = log.voters
         if known.voter_set != voters:
             raise Violation(
-                f"{name} goes by voters {ids(known.voter_set)}, and its log has {ids(voters)}"
+                f"{name} has the voters {ids(known.voter_set)}, but its log has {ids(voters)}"
             )
         if not voters.voters:
             return
-        # Version and directory ids are one batch.
+        # One batch brings kraft.version 1 and the directory ids of the voters.
         version = int(all(voter.key.directory_id is not None for voter in voters))
         if known.kraft_version != version:
             raise Violation(
-                f"{name} goes by kraft.version {known.kraft_version}, and its log has {version}"
+                f"{name} has kraft.version {known.kraft_version}, but its log has {version}"
             )
 
     @staticmethod
@@ -92,7 +92,9 @@ class CoresKnowTheirLogs(Invariant):
         spans = [(e.base, e.end) for e in log.entries if e.voters is not None and e.base >= start]
         is_alike = len(told) == len(spans)
         if not is_alike or any(not a <= at < b for at, (a, b) in zip(told, spans, strict=True)):
-            raise Violation(f"{name} has voters from {told} on, and its log in batches {spans}")
+            raise Violation(
+                f"{name} has voter sets at the offsets {told}, but its log in the batches {spans}"
+            )
 
 
 def _epochs_known(known: LogState, start: Offset) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Pre-vote protects a healthy leader: no other replica raises the epoch above its own."""
+"""Pre-vote protects a healthy leader: no other replica starts a later epoch than the leader's."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 
 class HealthyLeaderKeepsEpoch(Invariant):
-    """While a majority is in contact with its leader, no replica raises the epoch above its own.
+    """While a majority is in contact with a leader, no replica starts an epoch after the leader's.
 
-    Source: KIP-996. In contact is the leader itself and a follower that has received a response,
-    without interruption since before the pre-votes were requested.
+    Source: KIP-996. A voter is in contact if it is the leader, or a follower that has received a
+    response of the leader. It must have been so, without interruption, since before the candidate
+    requested its pre-votes.
     """
 
     def __init__(self, world: ClusterView) -> None:

@@ -34,9 +34,9 @@ _CHANGES: Final = (
 class InvalidRequestsAreRejected(Invariant):
     """Every replica rejects an invalid request, in any role, and it has no effect.
 
-    Such a request is of another cluster, of an unknown node, of a past or impossible epoch, or has
-    values out of bounds. Sources: rules `no_state_from_rejections` and `input_bounds`; KIP-853,
-    "Add Voter"; Kafka's error codes.
+    Such a request names another cluster, an unknown node, a past or impossible epoch, or values out
+    of bounds. Sources: rules `no_state_from_rejections` and `input_bounds`; KIP-853, "Add Voter";
+    Kafka's error codes.
     """
 
     def __init__(self, world: ClusterView) -> None:

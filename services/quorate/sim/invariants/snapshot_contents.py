@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class SnapshotEqualsPrefix(Invariant):
     """A snapshot holds exactly the state and the voter set of the committed prefix it replaces.
 
-    It also survives any power loss, because that prefix is about to be deleted. Source: KIP-630,
-    "Proposed Changes"; KIP-853 for the voter set.
+    It must also survive any power loss: that prefix of the log may be deleted next. Source:
+    KIP-630, "Proposed Changes"; KIP-853 for the voter set.
     """
 
     def snapshot(self, node: NodeView, snapshot_id: OffsetAndEpoch) -> None:

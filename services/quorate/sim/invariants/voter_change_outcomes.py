@@ -79,11 +79,11 @@ class ChangeOutcomesAreTrue(Invariant):
             for entry in node.log.entries
             if (entry.kraft_version if is_upgrade else entry.voters) is not None
         ]
-        # A completed upgrade may be requested again while the voter set changes: the previous set
-        # then holds its record.
+        # A completed upgrade may be requested again while a voter change is in progress: its record
+        # is then on a majority of the previous set, but maybe not yet of the new one.
         history = self.world.oracle
         sets = [voters, history.voters_at(history.end)] if is_upgrade else [voters]
-        # If no such record is left, a snapshot has it, and snapshots hold committed state.
+        # A record that is not in the log any more is in a snapshot, and thus committed.
         is_held = not ends or any(
             len(holders(self.world, node, s, ends[-1])) >= s.majority for s in sets
         )

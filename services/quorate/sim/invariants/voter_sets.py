@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class OneVoterChangeAtATime(Invariant):
-    """A change is of one voter, and a leader starts one only if all before it is committed.
+    """A change adds or removes one voter at most, and starts after the previous one is committed.
 
-    That is the previous voter set and a record of its own epoch. Source: KIP-853, "Voter Changes";
+    The leader must also have committed a record of its own epoch. Source: KIP-853, "Voter Changes";
     Ongaro's thesis, section 4.1, and his correction of it: only then do the majorities of
     neighbouring voter sets share a voter.
     """

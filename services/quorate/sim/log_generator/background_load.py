@@ -1,7 +1,7 @@
 """Routine activity per minute, higher by day than at night.
 
-If a number of records is requested, each minute makes as many as are missing by then. Otherwise it
-makes as many as a cluster of that size would.
+If a number of records is requested, each minute adds as many as the log has fallen short of the
+share that is due by then. Otherwise it adds as many as a cluster of that size would.
 """
 
 from __future__ import annotations

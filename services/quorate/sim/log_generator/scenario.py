@@ -152,8 +152,8 @@ class Planned:
 class Controllers:
     """The voters: `first` at the beginning, `last` at the end.
 
-    `written` are those of `last` whose directories are written, the one with the complete history
-    first; the disk of `refilled` was replaced, `newcomer` was added during the week.
+    `written` are the voters in `last` whose directories are written; the first of them has the
+    complete history. The disk of `refilled` was replaced, `newcomer` was added during the week.
     """
 
     first: tuple[int, ...]

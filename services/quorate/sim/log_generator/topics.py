@@ -114,7 +114,7 @@ class WeekTopics:
         ]
 
     def pass_through(self, partitions: int) -> None:
-        """Create the topic of a job and schedule the deletion of a job's topic."""
+        """Create a temporary topic, and schedule the deletion of one of the oldest of them."""
         self._made += 1
         name = f"job-{self._made:07d}"
         copies = min(2, self._copies_max)
@@ -254,7 +254,10 @@ class WeekTopics:
     def _target(
         self, partition: Partition, able: list[int], leaving: int | None, to: int | None
     ) -> tuple[int, ...] | None:
-        """The replicas with one of them replaced by another broker; None if there is none."""
+        """The new replicas: one of the old ones is replaced by another broker.
+
+        None if the partition has no replica on `leaving`, or if no broker can take the replica.
+        """
         free = [broker for broker in able if broker not in partition.replicas]
         if to is not None:
             free = [to] if to in free else []

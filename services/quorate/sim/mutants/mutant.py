@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Patch:
     """One method or property of a class replaced, or one function where a module calls it.
 
-    Raises AttributeError if the owner has none of that name: a run would end with an error then,
-    which looks like a caught bug.
+    Raises AttributeError if the owner has no attribute of that name: otherwise the run would end
+    with an error, as if the mutant had been killed.
     """
 
     owner: type | ModuleType

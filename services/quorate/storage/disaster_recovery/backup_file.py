@@ -45,7 +45,7 @@ _NAME: Final = re.compile(
 
 @keyword_value_type
 class Manifest:
-    """The description of a backup. `epoch` is the highest known, `end` that of the log.
+    """The description of a backup: `epoch` is the highest known epoch, `end` the log end.
 
     `is_committed`: a leader confirmed that everything in it is committed; otherwise the tail may
     not be.

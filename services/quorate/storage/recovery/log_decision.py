@@ -89,11 +89,11 @@ def _why_not_kept(log: ScannedLog, snapshot: OffsetAndEpoch | None) -> str | Non
     if snapshot is None:
         if log.first == 0 and log.segments:
             return None
-        return f"no snapshot that checks ends where the log begins, at {log.first}"
+        return f"no valid snapshot ends where the log begins, at {log.first}"
     if not log.segments or log.end.offset < snapshot.offset:
         return f"the log ends at {log.end}, before the newest snapshot {snapshot}"
     if log.first > snapshot.offset:
-        return f"the log begins at {log.first}, behind the newest snapshot that checks, {snapshot}"
+        return f"the log begins at {log.first}, after the end of the newest snapshot {snapshot}"
     if log.epoch_before(snapshot.offset) not in (None, snapshot.epoch):
         return f"the log differs from the newest snapshot {snapshot}, which was committed"
     return None
@@ -106,11 +106,12 @@ def _ends_once_reached(recovery_evidence: RecoveryEvidence) -> tuple[list[Offset
     if flushed is not None:
         once.append(flushed.end)
     if log.problem is None or (flushed is not None and flushed.end <= log.end):
-        # Anything above the flushed end is tail: a power failure loses sectors in any order.
+        # Whatever is above the flushed end was never acknowledged, so its damage is not a loss: a
+        # power failure may lose any of its sectors.
         return once, False
-    # Intact batches behind the problem show how far the log went, which an older flushed end,
-    # restored by a power failure, does not. Without any flushed end they distinguish damage from a
-    # tail.
+    # Intact batches behind the problem show how far the log once reached. The flushed-end file may
+    # show less, if a power failure has restored an older version of it. If the file is missing,
+    # only these batches distinguish damage from an unflushed tail.
     if log.doubted is not None:
         once.append(log.doubted)
     behind = find_resync_end(log, recovery_evidence.epoch_max)

@@ -133,7 +133,10 @@ class StartupChecks:
         )
 
     def _way_out(self, directory_contents: DirectoryContents, log_decision: LogDecision) -> str:
-        """Describe how to continue without the lost records, in commands that change only that."""
+        """Describe how to continue without the lost records: the files to truncate and to remove.
+
+        Empty if no record of the log would be left.
+        """
         log, cut = directory_contents.log, ""
         if log_decision.end.offset == 0:
             return ""

@@ -1,4 +1,4 @@
-"""A voter that came up empty at kraft.version 0, on its way back to a vote.
+"""An empty voter of kraft.version 0 abstains until it may vote again without risk.
 
 See rule `empty_log_abstains`.
 """

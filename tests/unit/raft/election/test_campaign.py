@@ -68,7 +68,7 @@ def test_a_majority_of_pre_votes_raises_the_epoch_and_saves_the_own_vote_first()
 
 
 def test_nobody_is_asked_for_votes_before_the_whole_log_is_on_the_disk() -> None:
-    """What a vote was given for must not be shorter after a crash."""
+    """After a crash the log must not be shorter than the one for which the votes were granted."""
     core = cores.behind_its_disk()
     expect(
         core.step(api.TimerFired(), Millis(2002)),

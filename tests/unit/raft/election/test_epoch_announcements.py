@@ -38,7 +38,7 @@ def test_a_voter_that_fetches_is_not_announced_to_again() -> None:
 
 
 def begun(update: api.Update) -> list[int]:
-    """Which voters are told by an update who leads."""
+    """The voters to which an update sends BeginQuorumEpoch."""
     calls = cores.calls(update)
     return sorted(n for n, (_, r) in calls.items() if isinstance(r, m.BeginQuorumEpochRequest))
 

@@ -1,4 +1,4 @@
-"""What is believed of others: their epochs, their refusals, their answers of long ago."""
+"""Plausibility of peers' epochs, rejections and late responses."""
 
 from __future__ import annotations
 

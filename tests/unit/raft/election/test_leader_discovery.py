@@ -1,4 +1,4 @@
-"""Who is asked for a leader, when, and what of the answers counts (rule `leader_discovery`)."""
+"""Leader discovery: order of the requests, responses that count (rule `leader_discovery`)."""
 
 from __future__ import annotations
 

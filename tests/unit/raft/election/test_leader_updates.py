@@ -1,4 +1,4 @@
-"""What a replica makes of a leader that another one names."""
+"""Transitions of a replica when a peer names a leader."""
 
 from __future__ import annotations
 

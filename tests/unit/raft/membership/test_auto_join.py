@@ -44,7 +44,7 @@ def observer(
 
 
 def sent(update: api.Update) -> list[api.SendRequest]:
-    """What it asks for changes of the voters."""
+    """The requests for voter changes in an update."""
     return [
         effect
         for effect in update.effects

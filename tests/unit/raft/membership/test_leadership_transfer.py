@@ -49,7 +49,7 @@ def test_a_voter_with_the_whole_log_is_named_first_at_once() -> None:
 
 
 def begun(update: api.Update) -> dict[int, api.Peer]:
-    """Where voters are told by an update who leads."""
+    """The peers to which an update sends BeginQuorumEpoch, by node id."""
     return {
         effect.to.node_id: effect.to
         for effect in update.effects

@@ -1,4 +1,4 @@
-"""Why a change of the voters may not be, as it is answered."""
+"""Rejections of voter changes, with their error codes, reasons and messages."""
 
 from __future__ import annotations
 

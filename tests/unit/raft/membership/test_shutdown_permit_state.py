@@ -1,4 +1,4 @@
-"""What a leader remembers of voters that have leave to stop."""
+"""The leader's state of shutdown permits."""
 
 from __future__ import annotations
 

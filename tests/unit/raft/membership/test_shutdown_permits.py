@@ -45,7 +45,7 @@ def test_whoever_asks_again_is_answered_anew() -> None:
 
 
 def test_a_refusal_takes_no_leave_back() -> None:
-    """Who asked first in the name of that voter may have stopped it."""
+    """The first requester may have stopped the voter already."""
     quorum = quorums.Quorum(1, 2, 3)
     assert quorum.may_stop(2)
     quorum.passes(quorums.SILENCE_MS, 2)

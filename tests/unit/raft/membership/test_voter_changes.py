@@ -1,4 +1,4 @@
-"""When a change of the voters may begin, and when the caller that waits for it is answered."""
+"""Preconditions of a voter change, and the response to the caller that waits for it."""
 
 from __future__ import annotations
 

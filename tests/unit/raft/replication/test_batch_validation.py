@@ -1,4 +1,4 @@
-"""What recovery would call damage, and what nobody could mend in a log, is never appended."""
+"""Batches that recovery would take for damage, or could never repair, are not appended."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def answers_while_idle(
     core: RaftCore, request: m.FetchRequest, *, from_ms: int, until_ms: int
 ) -> int:
-    """How often a fetcher that asks again at once is answered, with nothing to send."""
+    """The number of empty responses to a replica that fetches again immediately."""
     count, now = 0, Millis(from_ms)
     update = cores.ask(core, request, now_ms=now, token=from_ms)
     while now <= until_ms:

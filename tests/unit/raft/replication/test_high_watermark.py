@@ -1,4 +1,4 @@
-"""Where the log ends, and for whom."""
+"""The leader's high watermark: it follows the flushed ends of a majority, and never decreases."""
 
 from __future__ import annotations
 

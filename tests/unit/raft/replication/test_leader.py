@@ -75,7 +75,7 @@ def test_a_diverging_replica_is_told_where_the_epoch_ends() -> None:
 
 
 def test_a_replica_without_records_begins_with_the_newest_snapshot() -> None:
-    """Although the log has all records; who names no replica reads them."""
+    """It gets the snapshot although the log has all records; a reader without an id gets these."""
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
     core.step(api.SnapshotStored(m.SnapshotInfo(cores.end(0, 0), 100)), Millis(2002))
@@ -177,18 +177,18 @@ def test_a_leader_whose_flush_does_not_return_resigns_although_others_commit() -
 
 
 def preferred(core: RaftCore, *, now_ms: int) -> list[int]:
-    """Whom the leader names when it resigns, best first."""
+    """The successors that the leader names when it resigns, best first."""
     return cores.successors(core.step(api.ResignRequested("test"), Millis(now_ms)))
 
 
-def test_the_one_with_the_most_is_the_best_successor() -> None:
+def test_the_voter_with_the_longest_log_is_the_best_successor() -> None:
     core = cores.grown_up_leader()
     cores.propose(core, now_ms=4401)
     cores.ask(core, cores.fetch(3, 5, 1), now_ms=4402, token=3)
     assert preferred(core, now_ms=4403) == [3, 2]
 
 
-def test_a_successor_that_would_not_hear_of_it_comes_last() -> None:
+def test_a_successor_that_end_quorum_epoch_would_not_reach_comes_last() -> None:
     core = cores.grown_up_leader()
     cores.propose(core, now_ms=4401)
     cores.ask(core, cores.fetch(3, 5, 1), now_ms=4402, token=3)
@@ -204,7 +204,7 @@ def test_a_successor_that_has_fallen_silent_comes_last() -> None:
 
 
 def test_a_successor_that_cannot_be_elected_comes_last_of_all() -> None:
-    """A voter that lacks what is committed is granted no majority, however well it hears."""
+    """A voter that lacks a committed record cannot get a majority, even if it can be reached."""
     core = cores.grown_up_leader()
     cores.propose(core, now_ms=4401)
     cores.flush(core, now_ms=4402)

@@ -1,4 +1,4 @@
-"""What a replica is told that cannot be: counted, said once, gone with its epoch."""
+"""Contradictions of a leader: bounded in number, reported once, dropped with their epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where epochs end, who shares our log, where to cut."""
+"""Ends of epochs, shared prefixes of logs, truncation points."""
 
 from __future__ import annotations
 

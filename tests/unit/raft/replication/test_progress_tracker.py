@@ -1,4 +1,4 @@
-"""What a leader knows of each replica."""
+"""The leader's knowledge of each replica's progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def known(core: RaftCore, node_id: int, *, now_ms: int) -> m.ReplicaState | None:
-    """What the leader tells of a replica; None where it knows nothing."""
+    """The state of a replica in the leader's description; None if the leader does not know it."""
     state = cores.described(core, now_ms=now_ms)
     replicas = (*state.voters, *state.observers)
     return next((replica for replica in replicas if replica.key == cores.key(node_id)), None)

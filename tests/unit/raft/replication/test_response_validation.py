@@ -1,4 +1,4 @@
-"""What a follower takes from its leader, and what not (rule `leader_contradiction`)."""
+"""Responses that a follower accepts or rejects (rule `leader_contradiction`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a leader does with its snapshots while others fetch them."""
+"""A leader verifies its snapshots before it serves them, and pins them while peers fetch them."""
 
 from __future__ import annotations
 
