@@ -1,4 +1,4 @@
-"""What a decision is made of, beside its one step."""
+"""Everything that a decision holds in addition to its one step."""
 
 from __future__ import annotations
 

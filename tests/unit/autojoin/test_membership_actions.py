@@ -1,4 +1,4 @@
-"""Who comes and who goes: one row for each thing that operators of quorums have suffered from."""
+"""Voters are added and removed: one row for each failure that operators of quorums have had."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scrape shows after a pass."""
+"""Metrics of a scrape after a pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who the pods say that they are, with the calls replaced."""
+"""Identities that the pods report, with the calls replaced."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ TAKES_MS = {"look": 20, "ask": 300, "describe": 120, "add": 60, "tell": 7, "even
 
 @pytest.fixture(autouse=True)
 def found() -> Iterator[Recorded]:
-    """What was recorded."""
+    """The recorded spans."""
     with recorded() as spans:
         yield spans
 
@@ -414,7 +414,7 @@ async def test_a_pass_that_loses_the_lease_has_no_trace(found: Recorded) -> None
 async def test_links_end_where_the_lease_was_lost_and_won_within_a_pass(
     found: Recorded, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """The lease is kept beside the passes: another operator may have acted in between."""
+    """The lease is renewed in parallel with the passes: another operator may have acted between."""
     world = joining()
     operator = reconciler(world)
     inner = getattr(world, call)

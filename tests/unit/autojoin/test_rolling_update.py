@@ -1,4 +1,4 @@
-"""Which pod is rolled when."""
+"""The order and the conditions in which pods are rolled."""
 
 from __future__ import annotations
 

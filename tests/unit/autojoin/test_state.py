@@ -1,4 +1,4 @@
-"""What holds where nobody says otherwise."""
+"""Defaults of the state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What wakes the operator, and what does not."""
+"""Events that wake the operator, and events that do not."""
 
 from __future__ import annotations
 

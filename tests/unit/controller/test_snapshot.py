@@ -107,7 +107,7 @@ def _choices(
     partitions: dict[TopicId, set[int]],
     epochs: dict[int, int],
 ) -> st.SearchStrategy[Callable[[], st.SearchStrategy[MetadataRecord]]]:
-    """What may come next; only what is drawn is built, because building takes longest."""
+    """The possible next steps; only a drawn one is built, because building takes longest."""
     choices = [
         *ALWAYS,
         lambda: st.builds(_broker, st.integers(1, 3), st.just(number), st.booleans()),
@@ -346,7 +346,7 @@ def test_the_size_of_slices_makes_no_difference(
     monkeypatch.setattr(topic_module, "TOPICS_SLICE", topics)
     monkeypatch.setattr(topic_module, "CELLS_SLICE", cells)
     monkeypatch.setattr("quorate.controller.partitions.tree.ROWS_MAX", 4)
-    # The rows as they are when they are made anew.
+    # The rows as they are when they are rebuilt.
     image = reloaded(cluster.image)
     sizes = [len(values) for values in topic_values(image)]
     assert max(sizes) == most

@@ -1,4 +1,4 @@
-"""What the disk tells becomes the role that a replica starts in."""
+"""The state on the disk decides the role that a replica starts in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who was heard when, as it is told: by this a rescue judges whether a quorum is alive."""
+"""Reported times of last contact, by which a rescue decides whether a quorum is alive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step asks for and says, in order."""
+"""Effects and events of a step, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits for a leader is answered when leadership ends."""
+"""Requests that wait for a leader are answered when leadership ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the core says: words for a reader, kinds and values for a program."""
+"""Trace events of the core: texts for a reader, kinds and values for a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where voters are tried: by the set, by what they say of themselves, in turns, within bounds."""
+"""Addresses at which voters are tried: by the set, by their own reports, in order, in bounds."""
 
 from __future__ import annotations
 

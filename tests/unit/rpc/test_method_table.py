@@ -1,4 +1,4 @@
-"""What is known of each method before it is served."""
+"""Properties of each method that are known before it is served."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_request_is_of_the_kind_that_is_set() -> None:
     assert row.required_permissions(beat, every_id) == (
         RequiredOperation((Operation.CLUSTER_ACTION,)),
     )
-    # The service refuses what is of no kind; a caller that may not even ask is told so first.
+    # The service refuses a message without a kind; a caller without the right is refused first.
     assert row.required_permissions(controller_pb2.WriteRequest(), every_id) == ALTER
 
 

@@ -86,7 +86,7 @@ def test_connections_share_a_bound_of_what_is_unread() -> None:
     assert 0 in granted
     second.receive(chunk * 3, 0.0)
     assert peers.sent(second) == []
-    # A stream that is read to its end may go on, and the room of one that is gone is free.
+    # A stream that is read to its end may continue, and the room of one that has ended is free.
     second.consumed(1, 3 * 16_384)
     granted = {one.stream_id for one in peers.sent(second) if one.kind == frames.WINDOW_UPDATE}
     assert granted == {0, 1}

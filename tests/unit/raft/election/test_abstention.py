@@ -1,4 +1,4 @@
-"""What a voter keeps that abstains."""
+"""State that an abstaining voter keeps."""
 
 from __future__ import annotations
 

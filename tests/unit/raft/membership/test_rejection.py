@@ -1,4 +1,4 @@
-"""Why a change of the voters may not be, as it is answered."""
+"""Reasons for the rejection of a voter change, as they are answered."""
 
 from __future__ import annotations
 

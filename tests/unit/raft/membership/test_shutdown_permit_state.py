@@ -1,4 +1,4 @@
-"""What a leader remembers of voters that have leave to stop."""
+"""Shutdown permits that a leader remembers."""
 
 from __future__ import annotations
 

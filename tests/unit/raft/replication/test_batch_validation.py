@@ -1,4 +1,4 @@
-"""What recovery would call damage, and what nobody could mend in a log, is never appended."""
+"""Batches that recovery would call damage, and that cannot be repaired, are never appended."""
 
 from __future__ import annotations
 

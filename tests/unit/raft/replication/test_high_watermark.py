@@ -1,4 +1,4 @@
-"""Where the log ends, and for whom."""
+"""The ends of the log, as each reader may see them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a follower stands with its leader."""
+"""Contact of a follower with its leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replica is told that cannot be: counted, said once, gone with its epoch."""
+"""Contradictions: counted, reported once, forgotten with their epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where epochs end, who shares our log, where to cut."""
+"""Ends of epochs, agreement with other logs, and points of truncation."""
 
 from __future__ import annotations
 

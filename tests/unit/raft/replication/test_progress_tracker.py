@@ -1,4 +1,4 @@
-"""What a leader knows of each replica."""
+"""A leader's knowledge of each replica."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def known(core: RaftCore, node_id: int, *, now_ms: int) -> m.ReplicaState | None:
-    """What the leader tells of a replica; None where it knows nothing."""
+    """The state of a replica as the leader reports it; None if it knows nothing."""
     state = cores.described(core, now_ms=now_ms)
     replicas = (*state.voters, *state.observers)
     return next((replica for replica in replicas if replica.key == cores.key(node_id)), None)
@@ -36,7 +36,7 @@ def caught_up_ms(core: RaftCore, node_id: int, *, now_ms: int) -> int | None:
 
 
 def leads_until(core: RaftCore, deadline: int) -> bool:
-    """True if the leader resigns just then, for want of voters that it hears."""
+    """True if the leader resigns just then, since too few voters are in contact with it."""
     core.step(api.TimerFired(), Millis(deadline - 1))
     before = told(core).role
     core.step(api.TimerFired(), Millis(deadline))
@@ -44,7 +44,7 @@ def leads_until(core: RaftCore, deadline: int) -> bool:
 
 
 def test_check_quorum_counts_only_those_whose_log_fits() -> None:
-    """A replica that is told to cut, or sent to a snapshot, could commit nothing yet."""
+    """A replica that has to truncate, or to fetch a snapshot, could commit nothing yet."""
     core = cores.leader()
     update = cores.ask(core, cores.fetch(2, 9, 1), now_ms=2500)
     assert cores.fetched(update).diverging == cores.end(3, 1)

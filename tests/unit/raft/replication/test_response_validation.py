@@ -1,4 +1,7 @@
-"""What a follower takes from its leader, and what not (rule `leader_contradiction`)."""
+"""Responses that a follower accepts from its leader, and those that it rejects.
+
+The rule is `leader_contradiction`.
+"""
 
 from __future__ import annotations
 

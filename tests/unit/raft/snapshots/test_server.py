@@ -1,4 +1,4 @@
-"""What a leader does with its snapshots while others fetch them."""
+"""Snapshots of a leader while others fetch them."""
 
 from __future__ import annotations
 
