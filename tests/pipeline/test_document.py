@@ -1,7 +1,7 @@
-"""docs/pipeline.md tells the truth: what it quotes can be typed, and says what it says there.
+"""docs/pipeline.md is true: what it quotes can be typed, and says what it says there.
 
-A block of ```console begins with a command behind `$`, and goes on with its output, of which a line
-`...` stands for any number of lines.
+A block of ```console begins with a command behind `$`, and continues with its output, of which a
+line `...` stands for any number of lines.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Quoted:
 
     @property
     def words(self) -> list[str]:
-        """What a shell makes of it."""
+        """The words into which a shell splits it."""
         return shlex.split(self.command)
 
     @property
     def name(self) -> str:
-        """Which of the document's commands it is, for the name of its test."""
+        """The job or command, and its tables, for the name of its test."""
         words = self.words
         tables = [word for flag, word in pairwise(words) if flag == "--table"]
         return "-".join([self.job or words[0], *tables])
@@ -73,7 +73,7 @@ JOB_RUNS = [each for each in QUOTED if each.job is not None]
 
 
 def outputs() -> list[Quoted]:
-    """What is compared: every run over the generated log of which the document has the output."""
+    """Quotes to compare: every run over the generated log whose output the document has."""
     return [each for each in JOB_RUNS if "--path" in each.words and each.output]
 
 

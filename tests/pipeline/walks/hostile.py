@@ -184,7 +184,7 @@ class Hostile:
         self._add("ClearElrRecord", topicName="")
 
     def reassignment(self) -> None:
-        """One with replicas on their way, which is told twice, and one without."""
+        """One with replicas on their way, which is reported twice, and one without."""
         for _ in range(2):
             self._change("T1", 0, replicas=[3, 2, 1, 4], addingReplicas=[4], removingReplicas=[1])
             self._change("T1", 0, isr=[3, 2, 1, 4])
@@ -262,5 +262,5 @@ class Hostile:
         self._add("ConfigRecord", **setting("retention.ms", "late"))
 
     def no_end(self) -> None:
-        """A transaction that is under way at the end."""
+        """A transaction that is open at the end."""
         self._in_a_transaction(mark="open")
