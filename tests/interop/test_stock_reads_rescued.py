@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.interop.stock_kafka import StockKafka
 
-# Nobody listens on a port that only the system hands out.
+# A port that only the system assigns has no listener.
 VOTERS = VoterSet.of(
     Voter(
         ReplicaKey(NodeId(i), DirectoryId(bytes([i]) * 16)),
