@@ -3,7 +3,7 @@
     python -m tests.chaos.abusive_client HOST PORT SECONDS SEED
 
 All of it is bounded by time and count, so that what is tried are the bounds of the controller and
-not those of the machine. Answers do not matter here: that others are served meanwhile does.
+not those of the machine. Answers do not matter here: that others are served all the while does.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Abuser:
         self._open: list[asyncio.StreamWriter] = []
 
     async def run(self, seconds: float) -> None:
-        """Until the time is over; then everything is let go."""
+        """Run until the time is over; then release everything."""
         ways: list[Callable[[], Awaitable[None]]] = [
             self.too_many_names,
             self.garbage,
@@ -77,7 +77,7 @@ class Abuser:
         await self._send(f"{CONTROLLER}/Read", request.SerializeToString())
 
     async def garbage(self) -> None:
-        """Bytes that are no message, to a call that changes things."""
+        """Send bytes that are not a message, to a call that changes things."""
         data = self._random.randbytes(self._random.randrange(1, GARBAGE_BYTES))
         await self._send(f"{CONTROLLER}/Write", data)
 
@@ -98,7 +98,7 @@ class Abuser:
         await asyncio.gather(*(self._send(f"{CONTROLLER}/Read", data, 1.0) for _ in range(PARKED)))
 
     async def invented_observers(self) -> None:
-        """Fetches of replicas that nobody ever started."""
+        """Send Fetches of replicas that do not exist."""
         await self._learn_cluster()
         for _ in range(OBSERVERS):
             request = raft_pb2.FetchRequest(
@@ -109,7 +109,7 @@ class Abuser:
             await self._send(f"{RAFT}/FetchOnce", request.SerializeToString())
 
     async def extreme_votes(self) -> None:
-        """The last epoch that there is, asked for by somebody who is no voter."""
+        """Request the last epoch that there is, as a replica that is not a voter."""
         await self._learn_cluster()
         request = raft_pb2.VoteRequest(
             cluster_id=self._cluster_id,

@@ -103,12 +103,12 @@ class Cluster(Controllers):
             )
 
     def _told_host(self, node_id: int) -> str:
-        """The address or the name that a node's peers are told."""
+        """The address or the name that a node's peers use."""
         address = self.network.told_address(node_id)
         return address if self._names is None else name_of(address)
 
     def _configure(self, node: NodePlan) -> None:
-        """A process that starts is told where all are now; one that runs has what it was told."""
+        """A process that starts gets the present addresses of all; a running one keeps its own."""
         told = {i: f"{self._told_host(i)}:{PORT}" for i in self.nodes}
         properties = node.properties(",".join(told.values())) | {
             "listeners": f"{LISTENER}://:{PORT}",
@@ -187,7 +187,7 @@ class Cluster(Controllers):
             self._names.set_right(node_id)
 
     def stop_reading(self, node_id: int) -> None:
-        """Let nobody read the log of a node until `read_again`."""
+        """Stop the reader of a node's log until `read_again`."""
         self._log_readers[node_id].stand_still(self.processes[node_id].pid)
 
     def read_again(self, node_id: int) -> None:

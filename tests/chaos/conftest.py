@@ -1,4 +1,4 @@
-"""How long chaos lasts, with how many controllers and from which seed."""
+"""Options of chaos: its duration, the number of controllers, the seed."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class SmallDisk:
             stats = os.statvfs(self._target)
             size = stats.f_bavail * stats.f_frsize - leave_bytes
             position = 0
-            # The process may write meanwhile, so the last pieces are small.
+            # The process may write at the same time, so the last pieces are small.
             while size > 0:
                 try:
                     os.posix_fallocate(balloon, position, size)
@@ -107,7 +107,7 @@ class Disk(SmallDisk):
         self._hangs = False
 
     def environment(self) -> dict[str, str]:
-        """What makes a process of this node use the shim."""
+        """The environment that makes a process of this node use the shim."""
         return {"LD_PRELOAD": str(self._shim), CONTROL_VARIABLE: str(self._control_path)}
 
     def _write(self) -> None:
@@ -124,7 +124,7 @@ class Disk(SmallDisk):
         self._write()
 
     def release(self) -> None:
-        """Those that wait go on."""
+        """Let the waiting calls continue."""
         self._hangs = False
         self._write()
 
@@ -134,7 +134,7 @@ class Disk(SmallDisk):
         self._write()
 
     def close(self, *, keep: Path | None) -> None:
-        """Unmount, after a copy to `keep` if somebody wants to look into it."""
+        """Unmount, after a copy to `keep` if one is wanted for inspection."""
         self.drain()
         if keep is not None:
             shutil.copytree(self._target, keep)

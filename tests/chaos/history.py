@@ -1,4 +1,4 @@
-"""What clients asked of keys and what they were told: the input of the two checkers.
+"""Clients' operations on keys and their results: the input of the two checkers.
 
 A key is a topic name, its value the topic's `retention.ms`; values are never written twice. Times
 are monotonic nanoseconds of this one process, so they order operations of all clients.
@@ -21,7 +21,7 @@ class Kind(Enum):
 
 
 class Outcome(Enum):
-    """How an operation ended; one that certainly had no effect is not recorded at all."""
+    """The end of an operation; one that certainly had no effect is not recorded at all."""
 
     OK = "ok"
     REFUSED = "refused"
@@ -32,9 +32,9 @@ class Outcome(Enum):
 class Operation:
     """One operation on one key.
 
-    `value` is what was written, or what a read saw (None: there is no such topic). A refusal tells
-    as much as a read: a create was refused because the topic is there, the others because it is
-    not. One of unknown outcome has no end: it may take effect at any time after its begin, or
+    `value` is what was written, or what a read saw (None: the topic does not exist). A refusal
+    tells as much as a read: a create was refused because the topic is there, the others because
+    it is not. One of unknown outcome has no end: it may take effect at any time after its begin, or
     never.
     """
 
@@ -79,7 +79,7 @@ class History:
     local_reads: list[LocalRead] = field(default_factory=list)
 
     def by_key(self) -> dict[str, list[Operation]]:
-        """Linearizability is local: each key is judged alone (Herlihy and Wing, 1990)."""
+        """Linearizability is local: each key is checked alone (Herlihy and Wing, 1990)."""
         keys: dict[str, list[Operation]] = {}
         for operation in sorted(self.operations, key=lambda o: o.begin):
             keys.setdefault(operation.key, []).append(operation)

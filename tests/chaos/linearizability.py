@@ -81,7 +81,7 @@ class Verdict:
 
 
 def check(operations: Sequence[Operation]) -> Verdict:
-    """Judge the history of one key. Raises UndecidedError when it is too large to decide."""
+    """Check the history of one key. Raises UndecidedError when it is too large to decide."""
     kept = _without_traceless(operations)
     head = _linked(kept)
     left = sum(operation.end is not None for operation in kept)
@@ -123,7 +123,7 @@ def check(operations: Sequence[Operation]) -> Verdict:
 
 
 def _without_traceless(operations: Sequence[Operation]) -> list[Operation]:
-    """Without what nobody can tell from what never happened.
+    """The operations without those that cannot be told from ones that never happened.
 
     That is a SET of unknown outcome whose value no read saw: values are never written twice, and
     to overwrite a value makes no topic come or go.

@@ -1,7 +1,7 @@
-"""Who could commit when, when somebody did, and the longest time in which nobody did.
+"""Times in which commits were possible, times of commits, and the longest time without one.
 
 The promise is about every moment at which a majority is up and connected: its members answer, their
-disks are whole and have room, and each reaches each other one. A gap runs from one commit to the
+disks are intact and have room, and each reaches each other one. A gap runs from one commit to the
 next, or from when such a majority came to be; what happens to the others, or the death of a leader
 with such a majority left, does not restart it. A second loss while the leader is still away does:
 the lost node may have been about to win the election, and the others need another one.
@@ -9,7 +9,7 @@ the lost node may have been about to win the election, and the others need anoth
 A leader whose disk hangs commits what a majority without it has flushed. Where too few others reach
 it, it has the time of rule `disk_call_deadline` to find that out, and nothing is promised before
 that is over. The same is so of a leader that too few others reach to commit, while each majority
-that could commit without it has a member that hears it: that member gives no pre-vote before
+that could commit without it has a member in contact with it: that member gives no pre-vote before
 check-quorum has ended the leader, and without it the logs of the others may be too short.
 """
 
@@ -75,7 +75,7 @@ def gaps(
 
 @dataclass(slots=True)
 class Health:
-    """Which nodes are up and which links are cut, as the nemesis left them, and since when."""
+    """The running nodes and the cut links, as the nemesis left them, and the times of changes."""
 
     nodes: int
     up: set[int] = field(default_factory=set)
@@ -122,7 +122,7 @@ class Health:
             self._change(at, is_healthy=self.had_majority and not self._finds_out(at))
 
     def _is_stranded(self) -> bool:
-        """True if the leader cannot commit, and each majority that could has one that hears it."""
+        """True if the leader cannot commit, and each majority that could is in contact."""
         if self.leader not in self.up:
             return False
         hearing = self._hearing(self.leader)
@@ -146,7 +146,7 @@ class Health:
         return len(self._hearing(self.hanging[0])) <= self.nodes // 2
 
     def intervals(self, end: int) -> list[tuple[int, int]]:
-        """When a majority was up and connected."""
+        """The intervals in which a majority was up and connected."""
         self._look_back(end)
         moments = [*self.changes, (end, False)]
         return [(a, b) for (a, is_healthy), (b, _) in pairwise(moments) if is_healthy]

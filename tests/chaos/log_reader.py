@@ -1,4 +1,4 @@
-"""Reads what a controller writes to stdout and stderr through a pipe, and can stand still.
+"""Reads the stdout and stderr of a controller through a pipe, and can be suspended.
 
 The reader is a process of its own that copies to a file, because a controller whose test process is
 busy must not wait for it.

@@ -36,7 +36,7 @@ class Watch:
         self.violations: list[str] = []
         self.archived: dict[int, bytes] = {}
         self.is_over = False
-        # Called when somebody else leads.
+        # Called when another node leads.
         self.led: Callable[[], None] = lambda: None
         self.begin = time.monotonic_ns()
         self._cluster = cluster
@@ -46,7 +46,7 @@ class Watch:
         self.notes.append((time.monotonic_ns(), text))
 
     def lines(self, begin: int = 0, end: int = 1 << 63) -> list[str]:
-        """What happened between two times, each with seconds since the begin."""
+        """The events between two times, each with seconds since the begin."""
         return [
             f"{(at - self.begin) / SECOND:8.2f} {text}"
             for at, text in self.notes

@@ -1,6 +1,6 @@
-"""What goes wrong, drawn from a seed: processes, links, disks, clocks; and that all of it ends.
+"""Faults drawn from a seed, each of which ends: of processes, links, disks and clocks.
 
-Two lanes run beside each other, each doing one thing at a time to nodes that the other leaves
+Two lanes run in parallel, each doing one thing at a time to nodes that the other leaves
 alone. Some of it takes the majority away, which costs commits and must not cost data. Only damage
 is bounded: bytes are flipped on a node only while all damaged nodes together, from the flip until
 they have healed, are a minority. With more, committed records could be on no whole disk (the same
@@ -33,7 +33,7 @@ SLUGGISH_MS: Final = 100.0
 DISK_DEADLINE_S: Final = 3.0
 NEARLY_FULL_BYTES: Final = 16 << 20
 SKEWS_S: Final = (-86_400.0, -3600.0, -5.0, -0.2, 0.2, 5.0, 3600.0, 31_536_000.0)
-# Each kind of fault, and how often it is drawn beside the others.
+# Each kind of fault, and the weight with which it is drawn.
 WEIGHTS: Final = {
     "kill": 4,
     "move": 2,
@@ -121,7 +121,7 @@ class Nemesis:
             await asyncio.gather(*(self._scene.start(node_id) for node_id in victims))
 
     async def move(self) -> None:
-        """One comes back at another address, which nobody was told before."""
+        """Restart one at another address, which no peer knew before."""
         with self._scene.claimed() as victims:
             for node_id in victims:
                 self._scene.down(node_id)
@@ -147,7 +147,7 @@ class Nemesis:
     # --- links ------------------------------------------------------------------------------------
 
     async def cut(self) -> None:
-        """Links are cut in a drawn shape, one way or both, and mended together."""
+        """Cut links in a drawn shape, one way or both, and restore them together."""
         if self._is_cut:
             return
         self._is_cut = True

@@ -1,14 +1,14 @@
 """Network namespaces, one a node, and a hub that routes between them; any direction can be cut.
 
 A cut is a blackhole rule in the hub's routing policy, by source and destination: packets of that
-one direction vanish silently, as on a broken link, while established connections and everybody
-else stay untouched. Proxies would not do: all peers of a node find it under one address, so a
+one direction vanish silently, as on a broken link, while established connections and other
+nodes stay untouched. Proxies would not do: all peers of a node find it under one address, so a
 proxy could not tell who calls; and a proxy acknowledges bytes that never arrive. Nothing is needed
 but root and iproute2. This process reaches every node always, as clients would that see more of the
 quorum than its members do.
 
-A node has two addresses. By one clients reach it, for good; the other, which its peers are told,
-changes when it moves, and nobody answers at the old one any more.
+A node has two addresses. Clients reach it by one, permanently; the other, which its peers use,
+changes when it moves, and the old one has no listener any more.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def run(*command: str) -> str:
 
 
 def missing() -> str | None:
-    """What keeps this machine from running chaos, or None."""
+    """The reason why this machine cannot run chaos, or None."""
     for tool in ("ip", "nsenter", "unshare", "setpriv", "gcc", "mount"):
         if shutil.which(tool) is None:
             packages = "iproute2 util-linux mount gcc libc6-dev"
@@ -135,11 +135,11 @@ class Network:
         return f"{self._name}-{node}"
 
     def address(self, node: int) -> str:
-        """Where clients reach a node, wherever it moves."""
+        """The address at which clients reach a node, wherever it moves."""
         return self._at(node, 2)
 
     def told_address(self, node: int) -> str:
-        """Where its peers are to reach it now."""
+        """The address at which its peers are to reach it now."""
         return self._at(node, 3 + self._moves[node] % PLACES)
 
     def told_addresses(self) -> list[str]:
@@ -147,14 +147,14 @@ class Network:
         return [self._at(node, 3 + place) for node in self.nodes for place in range(PLACES)]
 
     def move(self, node: int) -> None:
-        """Its peers reach it at another address from now on, and nobody at the old one."""
+        """Let its peers reach it at another address from now on, and none at the old one."""
         own, old = self.namespace(node), self.told_address(node)
         self._moves[node] += 1
         run("ip", "-n", own, "addr", "add", f"{self.told_address(node)}/32", "dev", "eth0")
         run("ip", "-n", own, "addr", "del", f"{old}/32", "dev", "eth0")
 
     def enter(self, node: int) -> list[str]:
-        """What a command begins with to run at that node; its pid is that of the command."""
+        """The first words of a command that runs at that node; the pid stays the same."""
         return ["nsenter", f"--net={NAMESPACES / self.namespace(node)}"]
 
     def cut(self, pairs: Iterable[tuple[int, int]]) -> None:
@@ -164,7 +164,7 @@ class Network:
             self.blocked.add((source, target))
 
     def silence(self, node: int) -> None:
-        """From now on, and for good, nothing that it sends arrives anywhere."""
+        """Drop everything that it sends, from now on and permanently."""
         run("ip", "-n", self._hub, "rule", "add", "from", f"{self._at(node, 0)}/28", "blackhole")
 
     def heal(self) -> None:

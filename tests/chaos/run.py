@@ -1,4 +1,4 @@
-"""One run: chaos for a while, then peace, then every check; and what is told of it."""
+"""One run: chaos for a while, then peace, then every check; and its report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CRASHES: Final = ("ending=CRASHED", "Traceback")
 
 @dataclass(slots=True)
 class Report:
-    """What one run found."""
+    """The findings of one run."""
 
     seed: int
     controllers: int
@@ -137,10 +137,10 @@ def _tell(
 async def _judge(
     report: Report, cluster: Cluster, workload: Workload, archived: dict[int, bytes]
 ) -> None:
-    """The logs, the current reads and all other reads, after everybody has caught up."""
+    """Check the logs, the current reads and all other reads, after all nodes have caught up."""
     high_watermark = await cluster.assert_logs_agree()
     await workload.read_everything(high_watermark)
-    # What was committed meanwhile, by sessions of brokers for example, belongs to the story too.
+    # Commits of that time, by sessions of brokers for example, belong to the story too.
     high_watermark = await cluster.assert_logs_agree()
     report.lines.append(f"the logs agree byte for byte below {high_watermark}")
     batches = dict(archived)

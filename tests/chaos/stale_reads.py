@@ -63,7 +63,7 @@ class Values:
 
 
 def violations(reads: Sequence[LocalRead], values: Values) -> list[str]:
-    """What is wrong with the reads, in words."""
+    """Violations of the reads, in plain text."""
     found = []
     for read in reads:
         if read.offset < read.min_offset:

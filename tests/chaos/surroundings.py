@@ -70,10 +70,10 @@ class Surroundings:
         self._watch.note("the abusive client is gone")
 
     async def mislead(self) -> None:
-        """Names lead to other members for a while: one node's for all others, or all names.
+        """Let names resolve to other members for a while: one node's for all others, or all names.
 
-        One node's process ends and comes back meanwhile, as it does when its pod has a new address
-        that DNS does not know yet. Connections that were there before stay.
+        One node's process ends and comes back in that time, as it does when its pod has a new
+        address that DNS does not know yet. Connections that were there before stay.
         """
         if self._is_misled:
             return
@@ -87,7 +87,7 @@ class Surroundings:
         self._is_misled = False
 
     async def _mislead_about(self, node_id: int) -> None:
-        """Nobody finds one node by its name, which leads to another member."""
+        """Let one node's name resolve to another member, so that no peer finds it."""
         others = [i for i in self._cluster.nodes if i != node_id]
         to = self._random.choice(others)
         text = f"the name of {self._scene.named([node_id])} leads to {to}"
@@ -123,7 +123,7 @@ class Surroundings:
         self._watch.note("names are right again")
 
     async def stop_reading(self) -> None:
-        """The reader of one node's stderr stands still for a while, with the pipe full."""
+        """Suspend the reader of one node's stderr for a while, with the pipe full."""
         with self._scene.claimed() as victims:
             for node_id in victims:
                 text = f"stderr is not read: {self._scene.named(victims)}"

@@ -1,4 +1,4 @@
-"""Faults on real processes: nothing that was acknowledged is lost, and a majority goes on."""
+"""Faults on real processes: no acknowledged write is lost, and a majority continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as a connected majority, and how long it was without commits."""
+"""Connected majorities, and the times that they were without commits."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_loss_of_a_leader_or_beside_a_leader_begins_no_wait_again() -> None:
     health.note(10)
     health.up.discard(1)
     health.note(20)
-    # A node that comes back, and one that leads, are no loss.
+    # A node that comes back, and one that leads, do not count as a loss.
     health.up.add(2)
     health.note(25)
     health.leader = 3
@@ -74,13 +74,13 @@ def test_a_leader_whose_disk_hangs_finds_that_out_where_too_few_others_reach_it(
     health.note(20)
     health.blocked.add((1, 3))
     health.note(25)
-    # From its deadline on somebody else may be expected to lead.
+    # From its deadline on another node may be expected to lead.
     health.note(30)
     assert health.intervals(40) == [(0, 10), (20, 25), (30, 40)]
 
 
 def bridged(leader: int) -> Health:
-    """1 and 5 hear 4, which alone hears 2; 3 is down."""
+    """1 and 5 are in contact with 4, which alone is in contact with 2; 3 is down."""
     health = Health(5, {1, 2, 4, 5}, leader=leader)
     health.blocked = {(a, b) for a, b in [(2, 1), (1, 2), (2, 5), (5, 2)]}
     health.note(10)
@@ -91,7 +91,7 @@ def test_a_leader_that_cannot_commit_but_is_heard_has_the_check_quorum_interval(
     over = 10 + CHECK_QUORUM_NS
     assert bridged(leader=2).intervals(over + 5) == [(over, over + 5)]
     assert bridged(leader=2).intervals(over - 1) == []
-    # The next leader ends it, as does a mended link.
+    # The next leader ends it, as does a restored link.
     health = bridged(leader=2)
     health.leader = 4
     health.note(20)

@@ -174,7 +174,7 @@ class Workload:
         )
 
     async def _read(self, client: ControllerClient, number: int, key: str) -> int:
-        """A current read; the offset that it reflects, 0 if there was no answer.
+        """A linearizable read; the offset that it reflects, 0 without an answer.
 
         Half of them ask one node only: one that takes itself for the leader has to know that it is.
         """
@@ -191,14 +191,14 @@ class Workload:
         self.history.operations.append(
             Operation(client=number, key=key, kind=Kind.READ, begin=begin, end=end, value=value)
         )
-        # Current reads never go back either, whoever answers: together they are one controller.
+        # Current reads never go back either, no matter which node answers: all are one controller.
         self._record(0, 0, key, begin=begin, min_offset=0, offset=offset, value=value, end=end)
         return offset
 
     async def _read_at(
         self, client: ControllerClient, node_id: int, key: str, min_offset: int
     ) -> int:
-        """What one controller has; the offset of that, 0 if there was no answer."""
+        """A read of one controller; the offset that it reflects, 0 without an answer."""
         life = self._cluster.lives[node_id]
         begin = time.monotonic_ns()
         address = self._cluster.nodes[node_id].address

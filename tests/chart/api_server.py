@@ -78,7 +78,7 @@ class ApiServer:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What Kubernetes tells every container."""
+        """The environment that Kubernetes gives every container."""
         return {
             "KUBERNETES_SERVICE_HOST": LOOPBACK,
             "KUBERNETES_SERVICE_PORT": str(self._server.server_port),
@@ -154,7 +154,7 @@ class ApiServer:
 
 
 def made_in(network: Path | None, make: Callable[[], T]) -> T:
-    """What `make` returns, where its sockets belong to that network."""
+    """Call `make` where its sockets belong to that network; return its result."""
     if network is None:
         return make()
     made: list[T] = []

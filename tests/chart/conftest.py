@@ -1,4 +1,4 @@
-"""What the tests of the chart share: helm, found in PATH."""
+"""Shared fixtures of the chart's tests: helm, found in PATH."""
 
 from __future__ import annotations
 

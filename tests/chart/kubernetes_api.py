@@ -89,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, _SET)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nobody reads it."""
+        """Log nothing."""
 
     def _body(self) -> Any:  # noqa: ANN401 - whatever a client sends
         return json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")

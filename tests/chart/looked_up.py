@@ -156,7 +156,7 @@ def _resources(version: str) -> dict[str, Any]:
 
 @contextmanager
 def looked_up(helm: Helm, folder: Path, there: There) -> Iterator[Helm]:
-    """helm beside a cluster that has this."""
+    """helm next to a cluster that has this."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -22,7 +22,7 @@ _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600}
 
 
 def seconds(text: str) -> float:
-    """A duration as rules write it; nothing stands for at once."""
+    """A duration in seconds, as rules write it; an empty text is 0."""
     return float(sum(int(n) * _UNITS_S[unit] for n, unit in re.findall(r"(\d+)([smh])", text)))
 
 
@@ -76,7 +76,7 @@ def dashboard_of(helm: Helm) -> dict[str, Any]:
 
 
 def queries_of(panels: Sequence[dict[str, Any]]) -> list[str]:
-    """What the panels ask Prometheus, with Grafana's variables filled in."""
+    """The queries of the panels to Prometheus, with Grafana's variables filled in."""
     queries = []
     for panel in panels:
         queries += queries_of(panel.get("panels", ()))

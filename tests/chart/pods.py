@@ -81,7 +81,7 @@ class Pods:
     # --- what a pod finds -------------------------------------------------------------------------
 
     def folder(self, ordinal: int) -> Path:
-        """Where the files of a pod lie."""
+        """The folder of a pod's files."""
         return self._folder / f"pod-{ordinal}"
 
     def _lay_out(self, ordinal: int) -> None:
@@ -97,7 +97,7 @@ class Pods:
         for name, content in self._certificates.items():
             (tls / name).write_bytes(content)
         (folder / "hosts").write_text(self._hosts())
-        # A request for more than the file knows is refused at once.
+        # A request for more than the file knows is refused immediately.
         (folder / "resolv.conf").write_text("nameserver 127.0.0.1\n")
 
     def _moved(self, ordinal: int, text: str) -> str:
@@ -107,7 +107,7 @@ class Pods:
         return text
 
     def _hosts(self) -> str:
-        """What the cluster's DNS would answer."""
+        """The names that the cluster's DNS would resolve, as a hosts file."""
         lines = ["127.0.0.1 localhost"]
         for ordinal in self._api_servers:
             name = f"{RELEASE}-{ordinal}.{RELEASE}-headless.{DOMAIN}"
@@ -125,7 +125,7 @@ class Pods:
         return found
 
     def environment(self, ordinal: int, items: Sequence[dict[str, Any]]) -> dict[str, str]:
-        """What a container of a pod is told, with references followed as Kubernetes does."""
+        """The environment of a pod's container, with references followed as Kubernetes does."""
         name = f"{RELEASE}-{ordinal}"
         fields = {
             "metadata.name": name,
@@ -201,7 +201,7 @@ class Pods:
         return done.stdout
 
     def wipe(self, ordinal: int) -> None:
-        """Its claim is deleted, and made anew."""
+        """Delete the pod's claim, and make it again."""
         data = self.folder(ordinal) / "data"
         shutil.rmtree(data)
         data.mkdir()
@@ -217,7 +217,7 @@ class Pods:
             return process.wait()
 
     def log(self, ordinal: int, name: str) -> Path:
-        """What a container has said."""
+        """The path of a container's output."""
         return self.folder(ordinal) / f"{name}.log"
 
 

@@ -111,7 +111,7 @@ def of_operator(name: str, value: Callable[[float], float], **more: str) -> Seri
 
 
 def of_backups(name: str, at_s: float) -> Series:
-    """A moment that kube-state-metrics tells of the schedule."""
+    """A time of the schedule that kube-state-metrics reports."""
     labels = {"namespace": NAMESPACE, "cronjob": f"{STATEFUL_SET}-backup"}
     return {(f"kube_cronjob_{name}", labels_of(labels)): constant(at_s)}
 

@@ -15,7 +15,7 @@ CHART: Final = ROOT / "deploy" / "helm" / "quorate"
 CASES: Final = sorted((CHART / "ci").glob("*-values.yaml"))
 # What the chart is rendered for where no cluster is asked.
 VERSION: Final = "1.34.0"
-# What it has to be told then.
+# A value that is required then.
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 ALONE: Final = ("--set", f"clusterId={CLUSTER_ID}")
 CONFORM: Final = "QUORATE_CONFORM"
@@ -37,7 +37,7 @@ class Helm:
     def _template(
         self, *words: str | Path, release: str = "q", chart: Path = CHART
     ) -> subprocess.CompletedProcess[str]:
-        """The manifests of an installation, beside what is there where there is a cluster."""
+        """The manifests of an installation, with the present objects if a cluster is given."""
         asked = ALONE if self.kubeconfig == os.devnull else ("--dry-run=server",)
         return self.run("template", release, chart, "--kube-version", VERSION, *asked, *words)
 
@@ -55,7 +55,7 @@ class Helm:
         return [document for document in rendered if document]
 
     def refusal(self, *words: str | Path, release: str = "q") -> str:
-        """What helm says against values. Fails the test when it says nothing."""
+        """The error of helm about values. Fails the test when it reports none."""
         done = self._template(*words, release=release)
         assert done.returncode != 0, "these values were taken"
         return done.stderr

@@ -22,7 +22,7 @@ SCRAPE_S = 30.0
 
 
 async def scrape(port: int) -> list[Metric]:
-    """What a process tells. Raises OSError when it does not."""
+    """The metrics of a process. Raises OSError when it does not answer."""
     url = f"http://{HOST}:{port}/metrics"
 
     def read() -> str:

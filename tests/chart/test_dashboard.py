@@ -77,7 +77,7 @@ def thresholds(panel: dict[str, Any]) -> list[tuple[float | None, str]]:
 
 
 def test_grafana_10_and_11_read_it(dashboard: dict[str, Any]) -> None:
-    # What Grafana 10.0 knows and no later version has to be told of.
+    # A version that Grafana 10.0 knows and later versions need not migrate.
     assert 38 <= dashboard["schemaVersion"] <= 39
     assert dashboard["uid"]
     assert len(json.dumps(dashboard, indent=2)) < CONFIG_MAP_BYTES_MAX
@@ -217,7 +217,7 @@ def test_every_role_has_a_name_and_a_colour(panels: list[dict[str, Any]]) -> Non
 
 
 def scraped(pod: int, is_up: int) -> Series:
-    """The series in which Prometheus tells of its scrapes of a controller."""
+    """The series in which Prometheus reports its scrapes of a controller."""
     return {("up", controller(pod, container="controller")): constant(is_up)}
 
 

@@ -30,7 +30,7 @@ def api_server(tmp_path: Path) -> Iterator[ApiServer]:
 
 @pytest.fixture
 def environment(helm: Helm) -> dict[str, str]:
-    """What the Job's container is told."""
+    """The environment of the Job's container."""
     objects = helm.objects("--values", CHART / "ci" / "tls-values.yaml")
     container = one(objects, "Job", "q-quorate-issuer")["spec"]["template"]["spec"]["containers"][0]
     assert container["command"] == ["python", "/etc/quorate/issuer/issue.py"]
@@ -121,7 +121,7 @@ def names_below(*domains: str) -> list[str]:
 def test_names_that_pods_still_have_stay_in_the_certificate(
     api_server: ApiServer, environment: dict[str, str], domains: list[str], expected: list[str]
 ) -> None:
-    """A change of the domain takes a while, and may be taken back meanwhile."""
+    """A change of the domain takes a while, and may be taken back before it is complete."""
     for domain in domains:
         wanted = [*names_below(domain), "localhost"]
         done = issue(api_server, environment | {"DNS_NAMES": json.dumps(wanted)})

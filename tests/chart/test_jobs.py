@@ -112,7 +112,7 @@ def test_labels_that_select_nothing_may_be_other_ones(helm: Helm) -> None:
         (each["labels"]["app.kubernetes.io/part-of"], each["labels"]["app.kubernetes.io/version"])
         for each in labelled
     } == {("shop", "7")}
-    # What is there twice is no YAML for Kubernetes.
+    # A key that is there twice makes invalid YAML for Kubernetes.
     text = helm.render("--set", ON, *words)
     for document in text.split("\n---\n"):
         head = document.partition("\nspec:")[0]

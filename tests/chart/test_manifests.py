@@ -1,4 +1,4 @@
-"""What the chart renders: safe to restart, to scale and to look at, with every ci/*-values.yaml."""
+"""Manifests of the chart: safe to restart, to scale and to read, with every ci/*-values.yaml."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_the_operators_pods_have_a_policy_of_their_own(helm: Helm) -> None:
 
 
 def test_scaling_changes_no_pod(helm: Helm) -> None:
-    """Where the list of servers followed the replicas, every scaling would restart everybody."""
+    """If the list of servers followed the replicas, every scaling would restart all pods."""
     small = one(helm.objects("--set", "replicaCount=1"), "StatefulSet")["spec"]
     large = one(helm.objects("--set", "replicaCount=7"), "StatefulSet")["spec"]
 

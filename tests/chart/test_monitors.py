@@ -1,4 +1,4 @@
-"""Prometheus finds every port with metrics, by whichever kind of monitor, and each once."""
+"""Prometheus finds every port with metrics once, by either kind of monitor."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECTIONS: Final = [key for key, shape in SCHEMA["properties"].items() if "properties" in shape]
-# It may be left out for good.
+# It may be left out permanently.
 WITHOUT_NUMBER: Final = ("replicaCount",)
 
 

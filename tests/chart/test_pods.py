@@ -1,4 +1,4 @@
-"""What the chart renders, started as real processes: a trio with mutual TLS on every port."""
+"""The rendered chart as real processes: a trio with mutual TLS on every port."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ORDINALS: Final = (0, 1, 2)
 PORTS: Final = (9094, 9095)
 CLIENT: Final = ("--command-config", "/etc/quorate/config/client.properties")
-# What the operator is told is enough to ask every pod, and through any sidecar the leader.
+# The operator's settings suffice to ask every pod, and through any sidecar the leader.
 OPERATOR: Final = """
 import asyncio, json, os
 from quorate.autojoin.config import read_config
@@ -96,7 +96,7 @@ def api_servers(
 def certificates(
     rendered: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, bytes]:
-    """What the issuer's Job makes."""
+    """The certificates that the issuer's Job makes."""
     pod = one(rendered, "Job", f"{RELEASE}-issuer")["spec"]["template"]["spec"]
     told = {each["name"]: each["value"] for each in pod["containers"][0]["env"]}
     with ApiServer(tmp_path_factory.mktemp("issuer")) as server:
@@ -129,7 +129,7 @@ def pods(
 
 
 def await_trio(pods: Pods, network: net.Network) -> None:
-    """Until all three vote, and everybody's ports are listened on."""
+    """Wait until all three vote, and all their ports are listened on."""
 
     def look() -> bool | str:
         for ordinal, port in itertools.product(ORDINALS, PORTS):
@@ -168,7 +168,7 @@ def described(pods: Pods) -> dict[str, Any]:
 
 
 def prepare_stop(pods: Pods, ordinal: int) -> str:
-    """What the hook says, run as the kubelet would; it has to succeed."""
+    """The output of the hook, run as the kubelet would; it has to succeed."""
     hook = pods.container("controller")["lifecycle"]["preStop"]["exec"]["command"]
     done = pods.run(ordinal, hook)
     assert done.returncode == 0, done.stderr
@@ -204,7 +204,7 @@ def test_every_port_wants_a_certificate_and_shows_one_for_its_names(
 
 
 def handshake(context: ssl.SSLContext, address: tuple[str, int], host: str) -> str:
-    """How a connection goes; with TLS 1.3 a server refuses after the handshake of the client."""
+    """The result of a connection; with TLS 1.3 a server refuses after the client's handshake."""
     with (
         socket.create_connection(address, timeout=COMMAND_S) as raw,
         context.wrap_socket(raw, server_hostname=host) as connection,

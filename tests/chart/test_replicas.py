@@ -147,7 +147,7 @@ def rolled_back(
     token: str = TOKEN,
     kept: str = "rendered",
 ) -> subprocess.CompletedProcess[str]:
-    """Run the hook of a revision with these values beside what is there."""
+    """Run the hook of a revision with these values while these objects exist."""
     container = recorded(helm.objects(*words))
     with ApiServer(folder) as server:
         server.replicas = live

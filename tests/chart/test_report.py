@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ON: Final = ("--set", "pipeline.report.enabled=true")
 VALUES: Final = yaml.safe_load((CHART / "values.yaml").read_text())
-# Stands in for the command: it writes what it was told, and fails if it is told to.
+# Stands in for the command: it writes its arguments, and fails if it is set to.
 QUORATE: Final = """#!/bin/sh
 echo "$@" >> "$SAID"
 [ -z "$FAILS" ] || exit 1
@@ -33,7 +33,7 @@ def pod_of(objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def run(helm: Helm, folder: Path, *values: str, fails: str = "") -> tuple[int, list[str]]:
-    """What the container runs, with a folder in place of its volumes; its status, and the words."""
+    """Run the container's command, with a folder as its volumes; its status, and the arguments."""
     pages = folder / "pages"
     pages.mkdir(exist_ok=True)
     program = folder / "quorate"

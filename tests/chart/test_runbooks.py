@@ -1,4 +1,4 @@
-"""Commands of the runbooks that decide something, beside a kubectl that answers for a cluster."""
+"""Decisive commands of the runbooks, with a kubectl that answers for a cluster."""
 
 from __future__ import annotations
 

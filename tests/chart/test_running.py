@@ -111,7 +111,7 @@ async def _has_passed(port: int) -> bool:
 async def test_processes_tell_what_is_documented_and_asked_for(
     helm: Helm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # With TLS, a snapshot and an operator all that is told under conditions is there.
+    # TLS, a snapshot and an operator give all the metrics that depend on conditions.
     monkeypatch.setenv("QUORATE_METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS", "1")
     stores = Stores(tmp_path / "stores")
     stores.give("admin")
@@ -224,7 +224,7 @@ async def test_alerts_fire_when_controllers_are_stopped(helm: Helm, tmp_path: Pa
         await quorum.kill(first)
         await await_firing("QuorateVoterMissing", "QuorateMajorityAtRisk")
         await quorum.kill(second)
-        # Nobody is left to tell who is missing.
+        # No controller is left to report which ones are missing.
         await await_firing("QuorateNoActiveController", "QuorateControllerNotReady")
         await asyncio.gather(quorum.start(first), quorum.start(second))
         await await_firing()

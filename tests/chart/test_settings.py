@@ -83,7 +83,7 @@ def test_every_number_of_the_chart_is_digits(helm: Helm, tmp_path: Path) -> None
     text = helm.render("--values", file)
 
     assert not re.search(r"\de[+-]0", text)
-    # The operator is told the controllers' timeout of fetches, too.
+    # The operator gets the controllers' timeout of fetches, too.
     assert len(re.findall(rf"\b{big}\b", text)) == 4
     assert "'0.00001'" in text or '"0.00001"' in text
 

@@ -214,7 +214,7 @@ def test_what_is_unwise_is_warned_about(
 
 
 def notes(helm: Helm, folder: Path, *words: str | Path) -> str:
-    """What an installation says in the end. Nothing else shows it, so it is made an object here."""
+    """The notes of an installation. Nothing else shows them, so they are made an object here."""
     chart = folder / "quorate"
     shutil.copytree(CHART, chart)
     text = (chart / "templates" / "NOTES.txt").read_text()

@@ -37,7 +37,7 @@ class ApiProxy:
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            ["kubectl", "proxy", "--port=0"],  # noqa: S607 - whichever kubectl is in PATH
+            ["kubectl", "proxy", "--port=0"],  # noqa: S607 - the kubectl of PATH
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -47,7 +47,7 @@ def wait_for(what: str, within_s: float, look: Callable[[], bool | str]) -> floa
 
 
 def is_ready(pod: dict[str, Any]) -> bool:
-    """True if Kubernetes believes so, and nobody has asked it to stop."""
+    """True if Kubernetes reports so, and its stop was not requested."""
     return "deletionTimestamp" not in pod["metadata"] and any(
         condition["type"] == "Ready" and condition["status"] == "True"
         for condition in pod["status"].get("conditions", [])
@@ -93,7 +93,7 @@ class Cluster:
         return {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in found}
 
     def metrics(self, pod: str, port: int) -> str:
-        """What Prometheus would read of a pod, through the API server."""
+        """The metrics that Prometheus would read of a pod, through the API server."""
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}:{port}/proxy/metrics"
         return self.api.read(path)
 
@@ -102,7 +102,7 @@ class Cluster:
         return Release(self, name, values)
 
     def show(self) -> None:
-        """What somebody would look at who wants to know why a test failed, the shortest first."""
+        """Print what explains a failed test, the shortest first."""
         controllers = "app.kubernetes.io/name=quorate,app.kubernetes.io/component=controller"
         conditions = "{.items[*].metadata.annotations.quorate/conditions}"
         names = self._said("get", "pods", "--selector", controllers, "--output", "name").split()
@@ -119,7 +119,7 @@ class Cluster:
             sys.stderr.write(f"{text.rstrip()}\n")
 
     def _said(self, *words: str) -> str:
-        """What kubectl says, or why it does not."""
+        """The output of kubectl, or its error."""
         try:
             return self.kubectl(*words)
         except CommandFailedError as error:
@@ -130,7 +130,7 @@ class Cluster:
         return self._said("logs", "--selector", selector, "--tail=30", "--prefix")
 
     def _described_in(self, pod: str) -> str:
-        """The quorum as this pod sees it: one that follows nobody looks different from the rest."""
+        """The quorum as this pod sees it: a pod without a leader differs from the rest."""
         asked = ("quorate", "metadata-quorum", "--bootstrap-controller", "localhost:9094")
         words = ("exec", pod, "--container", "controller", "--", *asked, "--timeout-ms", "5000")
         return f"{pod} says: {self._said(*words, 'describe', '--replication')}"
@@ -164,11 +164,11 @@ class Release:
 
     @property
     def server(self) -> str:
-        """What clients call."""
+        """The address that clients call."""
         return f"{self.fullname}.{self.cluster.namespace}.svc:9094"
 
     def install(self, *, waits: bool = False) -> None:
-        """`helm install`, which waits where it is told to."""
+        """`helm install`, which waits if asked to."""
         self._helm("install", waits=waits)
 
     def upgrade(self, *values: str, waits: bool = False) -> str:
@@ -180,7 +180,7 @@ class Release:
         return self.cluster.helm(verb, self.name, str(CHART), *self.flags(*more), *waiting)
 
     def flags(self, *more: str) -> list[str]:
-        """The values, and further ones, as Helm is told them."""
+        """The values, and further ones, as flags of Helm."""
         repository, _, tag = self.cluster.image.rpartition(":")
         values = (f"image.repository={repository}", f"image.tag={tag}", *self.values, *more)
         return [word for value in values for word in ("--set", value)]
@@ -214,7 +214,7 @@ class Release:
         return {pod["metadata"]["uid"] for pod in self.pods()}
 
     def node_of(self, ordinal: int) -> str:
-        """Where it runs."""
+        """The node that the pod runs on."""
         name: str = self.pod(ordinal)["spec"]["nodeName"]
         return name
 
@@ -233,7 +233,7 @@ class Release:
         ]
         if not able:
             raise CommandFailedError("no controller runs that a command could be run beside")
-        # Of those that are ready the first one, which is not scaled away while others are there.
+        # Of those that are ready the first one, which is not scaled down while others are there.
         first = min(able, key=lambda pod: not is_ready(pod))
         return str(first["metadata"]["name"])
 
@@ -336,5 +336,5 @@ class Release:
         return found[1] if found else None
 
     def metrics(self, pod: int, port: int = 9464) -> str:
-        """What Prometheus would read of a controller's pod."""
+        """The metrics that Prometheus would read of a controller's pod."""
         return self.cluster.metrics(f"{self.fullname}-{pod}", port)

@@ -1,4 +1,4 @@
-"""A client that commits all the time, in a pod beside the quorum, and how it is judged."""
+"""A client that commits all the time, in a pod next to the quorum, and the checks of it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Committing:
         del kind, error, traceback
 
     def acknowledged(self) -> list[tuple[str, int, float]]:
-        """What was acknowledged, in order: key, value, when."""
+        """The acknowledged writes, in order: key, value, time."""
         found = ACKNOWLEDGED.finditer(self._release.cluster.logs(self._name))
         return [(each[1], int(each[2]), float(each[3])) for each in found]
 
@@ -112,8 +112,8 @@ class Committing:
     def judge(self, *, longest_gap_s: float = LONGEST_GAP_S) -> float:
         """Stop, and see that nothing acknowledged is lost; the longest time between two commits.
 
-        It begins by waiting for further commits: where they ended for good, there is no later one
-        that a gap could be seen by.
+        It begins by waiting for further commits: if they have ended permanently, no later one shows
+        the gap.
         """
         self.await_more(max(STARTS_WITHIN_S, longest_gap_s))
         log = self._release.cluster.logs(self._name)

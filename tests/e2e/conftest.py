@@ -102,7 +102,7 @@ def next_image(request: pytest.FixtureRequest, image: str) -> str:
 
 @pytest.fixture(scope="session")
 def nodes(request: pytest.FixtureRequest) -> Nodes:
-    """What harms machines."""
+    """The nodes of the cluster, with faults to inject."""
     command = shlex.split(request.config.getoption("--nodes"))
     if not command:
         lack("a command that harms nodes is needed: --nodes COMMAND, see tests/e2e/nodes.py")
@@ -111,7 +111,7 @@ def nodes(request: pytest.FixtureRequest) -> Nodes:
 
 @pytest.fixture(scope="session")
 def jaeger(request: pytest.FixtureRequest) -> str:
-    """Where Jaeger's query API is."""
+    """The address of Jaeger's query API."""
     url: str = request.config.getoption("--jaeger")
     if not url:
         lack("Jaeger is needed: --jaeger URL, such as http://127.0.0.1:16686")

@@ -91,8 +91,8 @@ def carry(cluster: Cluster, *command: str) -> str:
 def copy_disk(source: Cluster, pod: str, folder: str, target: Cluster, ordinal: int) -> None:
     """Put what is below a folder of a pod's first container on the disk of the target's carrier.
 
-    What was on it goes. A log that grows meanwhile is copied as far as it was, as a snapshot of a
-    disk has it.
+    What was on it goes. A log that grows during the copy is copied as far as it was, as a
+    snapshot of a disk has it.
     """
     disk = f"/disks/{ordinal}"
     carry(target, "sh", "-c", f"rm -rf {disk}/metadata")

@@ -6,10 +6,10 @@ It is called with one of these, and waits until that is done:
     run NODE CONTAINER WORD…  a command in that container, without the API server
     exec NODE WORD…           a command on the node, as root
     stop NODE, start NODE     a power cut: nothing ends in an orderly way; and the node boots
-    cut NODE, join NODE       the node runs on and reaches nobody; and reaches them again
+    cut NODE, join NODE       the node runs on and reaches no other; and reaches them again
     api-stop, api-start       the API server dies, and comes back
 
-README.md says which command is there for kind and k3d.
+README.md has the commands for kind and k3d.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BOOT_S: Final = 300.0
 
 @dataclass(frozen=True)
 class Nodes:
-    """What is taken away within a `with` is given back at its end, whatever happens meanwhile."""
+    """Faults of nodes: each is undone at the end of its `with`, whatever happens inside it."""
 
     command: tuple[str, ...]
 
@@ -51,7 +51,7 @@ class Nodes:
 
     @contextmanager
     def powered_off(self, node: str) -> Iterator[None]:
-        """All its processes die at once."""
+        """End all its processes at the same moment."""
         self._do("stop", node)
         try:
             yield
@@ -69,7 +69,7 @@ class Nodes:
 
     @contextmanager
     def without_api_server(self) -> Iterator[None]:
-        """Nobody can ask or change the cluster, kubectl included."""
+        """Stop the API server: the cluster cannot be read or changed, not even by kubectl."""
         self._do("api-stop")
         try:
             yield

@@ -1,4 +1,4 @@
-"""What the operator of a release says and does, as a user sees it."""
+"""Output and actions of a release's operator, as a user sees them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DISABLED = "operator.enabled=false"
 
 @dataclass(frozen=True)
 class Operator:
-    """The operator beside one release."""
+    """The operator of one release."""
 
     release: Release
 

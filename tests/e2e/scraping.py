@@ -46,7 +46,7 @@ class Scraping:
         self._thread.join()
 
     def samples(self) -> Samples:
-        """What there is now: the series of a target that does not answer have ended."""
+        """The present samples: the series of a target that does not answer have ended."""
         samples = Samples()
         with self._lock:
             for (pod, port), scrapes in sorted(self._scrapes.items()):
@@ -84,7 +84,7 @@ class Scraping:
             text = self._release.cluster.metrics(pod, port)
         except CommandFailedError:
             text = ""
-        # Without an answer all series of the target have ended; what was told before was so.
+        # Without an answer all series of the target have ended; the earlier samples stay true.
         scrape = [
             (sample.name, dict(sample.labels), sample.value)
             for family in text_string_to_metric_families(text)

@@ -1,4 +1,4 @@
-"""All controllers' pods are deleted at once: what was committed is there."""
+"""All controllers' pods are deleted together: what was committed is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API server is away for a minute: the quorum does not notice, and nobody is removed."""
+"""The API server is away for a minute: the quorum does not notice, and no voter is removed."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ for server in sys.argv[1:]:
 
 
 def read_secret(cluster: Cluster, name: str) -> dict[str, bytes]:
-    """What a Secret holds."""
+    """The content of a Secret."""
     data = cluster.get("secrets", name)["data"]
     return {key: base64.b64decode(value) for key, value in data.items()}
 

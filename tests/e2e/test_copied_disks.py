@@ -30,7 +30,7 @@ OTHER_CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 
 @contextmanager
 def another_namespace(cluster: Cluster) -> Iterator[Cluster]:
-    """A second one beside that of the test, under the same standard."""
+    """A second namespace next to that of the test, under the same standard."""
     other = replace(cluster, namespace=f"e2e-{secrets.token_hex(4)}")
     other.kubectl("create", "namespace", other.namespace, namespaced=False)
     standard = "pod-security.kubernetes.io/enforce=restricted"

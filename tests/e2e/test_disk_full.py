@@ -80,19 +80,19 @@ def small_disk(release: Release, nodes: Nodes) -> Iterator[Callable[[], None]]:
         yield make_room
     finally:
         cluster.kubectl("delete", "pv", name, "--wait=false", namespaced=False)
-        # Detached at once, and gone when the last pod that has it ends.
+        # Detached immediately, and gone when the last pod that has it ends.
         nodes.execute(node, "umount", "--lazy", path)
         nodes.execute(node, "rmdir", path)
 
 
 def in_pod(release: Release, *command: str) -> str:
-    """Runs it beside the controller whose disk is small."""
+    """Run it in the pod of the controller whose disk is small."""
     name = f"{release.fullname}-{ORDINAL}"
     return release.cluster.kubectl("exec", name, "--container", "controller", "--", *command)
 
 
 def free_bytes(release: Release) -> float:
-    """What its metrics say."""
+    """The free bytes, by the controller's metrics."""
     found = re.search(
         r"^quorate_disk_free_bytes\{.*\} (\S+)", release.metrics(ORDINAL), re.MULTILINE
     )
@@ -110,7 +110,7 @@ def test_a_leader_with_a_full_disk_makes_room_for_another(cluster: Cluster, node
         assert before["LeaderId"] == ORDINAL
 
         with Committing(release) as committing:
-            # It ends when there is no room left.
+            # It ends when the disk is full.
             filler = f"{DATA}/{FILLER}"
             filled = f"dd if=/dev/zero of={filler} bs=1M 2>/dev/null; test -s {filler}"
             in_pod(release, "sh", "-c", filled)
@@ -125,7 +125,7 @@ def test_a_leader_with_a_full_disk_makes_room_for_another(cluster: Cluster, node
             assert release.voters() == [0, 1, 2]
 
             make_room()
-            # A log that could not be written is opened anew by another process only.
+            # A log that could not be written is opened again by another process only.
             cluster.kubectl("delete", "pod", f"{release.fullname}-{ORDINAL}")
             took_s = operator.await_rest(0, 1, 2)
             log.info(f"three voters are ready {took_s:.1f} s after there is room again")

@@ -1,4 +1,4 @@
-"""A pod that is scaled away and ends without its hook leaves a voter behind."""
+"""A pod that is scaled down and ends without its hook leaves a voter behind."""
 
 from __future__ import annotations
 

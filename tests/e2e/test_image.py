@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 BYTES_MAX = 250_000_000
-# One file system only: what is mounted into a pod is no part of the image.
+# One file system only: what is mounted into a pod is not part of the image.
 LOOK = """
 du --one-file-system --summarize --bytes / 2> /dev/null | cut -f 1
 for program in pip apt-get perl gcc cc; do command -v $program; done

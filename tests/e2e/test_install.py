@@ -1,4 +1,4 @@
-"""Somebody installs a quorum with helm on a cluster that they do not know well."""
+"""A user installs a quorum with helm on a cluster that they do not know well."""
 
 from __future__ import annotations
 

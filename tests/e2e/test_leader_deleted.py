@@ -32,7 +32,7 @@ def test_it_hands_over_and_stays_a_voter(cluster: Cluster) -> None:
 
     log.info(f"longest time without a commit: {committing.judge():.2f} s")
     after = release.status()
-    # It was restarted, not scaled away: it hands over, and stays a voter with its disk.
+    # It was restarted, not scaled down: it transfers leadership, and stays a voter with its disk.
     epochs = after["LeaderEpoch"] - before["LeaderEpoch"]
     # A leader that leads again was elected again.
     assert epochs > (after["LeaderId"] == leader)

@@ -94,14 +94,14 @@ def in_force(
 
 
 def digits(settings: dict[str, int]) -> dict[str, str]:
-    """The settings as a process has to be told them."""
+    """The settings in the form that a process takes."""
     return {key: str(value) for key, value in settings.items()}
 
 
 def test_the_second_apply_changes_nothing_and_a_third_one_rolls(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    """The cluster id is told, the number is left out, and further settings have ten digits."""
+    """The cluster id is set, the number is left out, and further settings have ten digits."""
     release = cluster.release("q", "replicaCount=null")
     operator = Operator(release)
     flags = (*OFFLINE, "--values", values_file(tmp_path, {}))

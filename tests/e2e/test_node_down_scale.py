@@ -22,7 +22,7 @@ pytestmark = pytest.mark.alone
 log = logging.getLogger(__name__)
 # The hook has 45 s; without it nothing is committed before the node is back.
 LONGEST_GAP_S = 30.0
-# The first four have a node each; the scheduler would put two beside each other if it liked.
+# The first four have a node each; the scheduler could put two on the same one.
 APART = tuple(
     f"topologySpreadConstraints[0].{field}"
     for field in (

@@ -87,7 +87,7 @@ def test_a_roll_goes_on(cluster: Cluster) -> None:
         log.info(f"rested {took_s:.1f} s after a roll with two kills")
 
     log.info(f"longest time without a commit: {committing.judge():.2f} s")
-    # Nobody is rolled twice, the leader is the last one, and hands over once.
+    # No pod is rolled twice, the leader is the last one, and transfers leadership once.
     ended = [ordinal for ordinal, _ in departures.seen]
     assert sorted(ended) == [0, 1, 2]
     assert ended[-1] == before["LeaderId"]

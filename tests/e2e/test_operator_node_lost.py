@@ -27,7 +27,8 @@ ADDED_WITHIN_S = 30.0
 def beside_the_operator(release: Release, operator: Operator) -> int:
     """The ordinal of a controller on the node of the operator that acts.
 
-    An operator that acts beside none is deleted, so that the other one acts.
+    If the node of the operator that acts has no controller, it is deleted, so that the other one
+    acts.
     """
     found: list[int] = []
 

@@ -39,7 +39,7 @@ def test_another_one_leads_and_nobody_is_removed(
             took_s = others.await_other_leader(leader, ELECTED_WITHIN_S)
             log.info(f"another leader is seen after {took_s:.1f} s")
             committing.await_more()
-            # Nobody may be removed for that its machine is away.
+            # A voter may not be removed because its machine is away.
             assert others.voters() == [0, 1, 2]
         took_s = Operator(others).await_rest(0, 1, 2, within_s=BACK_WITHIN_S)
         log.info(f"three voters are ready {took_s:.1f} s after its boot")

@@ -1,4 +1,4 @@
-"""A new revision: followers first, the leader last, and one hand-over at most."""
+"""A new revision: followers first, the leader last, and at most one leadership transfer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def hand_overs(operator: Operator) -> list[str]:
-    """What was told of them: done, or not as asked, where another voter than the named one leads.
+    """Reported transfers: done, or not as asked, if another voter than the named one leads.
 
     The named one was away for its own roll a moment ago; the old leader's word may miss it.
     """

@@ -57,7 +57,7 @@ def test_a_quorum_goes_on_after_a_pause(cluster: Cluster, values: tuple[str, ...
         cluster.kubectl("scale", stateful_set, "--replicas=3")
         took_s = release.await_voters(0, 1, 2)
         log.info(f"three voters are ready again after {took_s:.1f} s")
-        # The revision that was made meanwhile has a 0.
+        # The revision that was made in that time has a 0.
         pods = release.pod_uids()
         with pytest.raises(CommandFailedError) as refused:
             cluster.helm("rollback", release.name, "2")

@@ -59,7 +59,7 @@ def test_an_election_is_told(traced: Release, nodes: Nodes, jaeger: str) -> None
         committing.await_more()
         spans = await_election(traced, Jaeger(jaeger))
 
-        # A leader asked to hand over tells the others, and what they do then refers to that.
+        # A leader asked to transfer leadership notifies the others, whose spans then refer to that.
         Operator(traced).await_rest(0, 1, 2)
         leader = traced.leader()
         traced.let_lead(next(node for node in range(3) if node != leader))

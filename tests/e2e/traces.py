@@ -35,12 +35,12 @@ class Span:
 
     @property
     def pod(self) -> str:
-        """Where it was made."""
+        """The pod in which the span was made."""
         return str(self.process.get("k8s.pod.name", ""))
 
 
 class Jaeger:
-    """Where its query API is."""
+    """Jaeger's query API."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -101,7 +101,7 @@ class Departures:
             assert ordinal not in voters, f"pod {ordinal} went while it was a voter: {self.seen}"
 
     def _follow(self) -> None:
-        """An API server may end a watch, and does not say so: the next one goes on from there."""
+        """An API server may end a watch without notice: the next one continues from there."""
         try:
             assert self._process is not None
             self._read(self._process)
@@ -115,7 +115,7 @@ class Departures:
             self._failure = error
 
     def _catch_up(self) -> None:
-        """Note what went while nobody watched."""
+        """Note what went while no watch was open."""
         uids = {ordinal_of(pod): pod["metadata"]["uid"] for pod in self._release.pods()}
         for ordinal, uid in list(self._uids.items()):
             if uids.get(ordinal) != uid:

@@ -24,7 +24,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def transport(request: pytest.FixtureRequest) -> Iterator[Transport]:
-    """Who speaks gRPC in this test."""
+    """The gRPC transport of this test."""
     transport = Transport(request.param)
     with speaking(transport):
         yield transport

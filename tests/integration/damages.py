@@ -75,7 +75,7 @@ def have_in_use(folder: Path) -> None:
 
 
 def give_two_others(folder: Path) -> None:
-    """As if the voters had become three: the flushed-end file names the set in force."""
+    """As if the voters had become three: the flushed-end file names the set in effect."""
     file = FlushedEndFile(FS, str(folder / FLUSHED_END))
     entry = file.load()
     assert entry is not None

@@ -1,4 +1,4 @@
-"""What lies in the directories of stopped and running nodes, and how it is damaged.
+"""Reads and damages the files of stopped and running nodes.
 
 Reads are of files that a process may be appending to, or removing: a torn tail is left out, and so
 is what has gone.
@@ -79,7 +79,7 @@ def newest_snapshot(node: NodePlan) -> Path:
 
 
 def batch_positions(segment: Path) -> list[int]:
-    """Where the batches of a segment begin."""
+    """The positions at which the batches of a segment begin."""
     data = segment.read_bytes()
     positions, position = [], 0
     while position + HEADER_BYTES <= len(data):
@@ -89,7 +89,7 @@ def batch_positions(segment: Path) -> list[int]:
 
 
 def flip(path: Path, position: int) -> None:
-    """Change one bit of a file, as a disk that rots does."""
+    """Change one bit of a file, as bit rot does."""
     data = bytearray(path.read_bytes())
     data[position] ^= 1
     path.write_bytes(data)

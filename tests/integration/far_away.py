@@ -16,8 +16,8 @@ HOST = "127.0.0.1"
 class FarAway:
     """Listens on one port of loopback and passes everything on to another, `one_way_s` later.
 
-    The kernel accepts at once, so the time that a handshake of TCP would have taken comes before
-    the first bytes. An async context manager.
+    The kernel accepts immediately, so the time that a handshake of TCP would have taken comes
+    before the first bytes. An async context manager.
     """
 
     def __init__(self, port: int, target: int, one_way_s: float) -> None:
@@ -57,7 +57,7 @@ class FarAway:
     async def _carry(
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, first_s: float
     ) -> None:
-        """What is read is due a while later; reading goes on meanwhile."""
+        """Deliver what is read a while later; reading continues in that time."""
         loop = asyncio.get_running_loop()
         due: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
         not_before = loop.time() + first_s

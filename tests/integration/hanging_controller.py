@@ -1,4 +1,4 @@
-"""A controller whose disk can be made to hang, and let go again, from outside.
+"""A controller whose disk can be made to hang, and released again, from outside.
 
     QUORATE_HANG=FILE python -m tests.integration.hanging_controller --config FILE
 

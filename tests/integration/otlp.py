@@ -56,7 +56,7 @@ class Received:
 
 @dataclass(slots=True)
 class Collector(trace_service_pb2_grpc.TraceServiceServicer):
-    """What has arrived so far."""
+    """Spans that have arrived so far."""
 
     port: int = 0
     spans: list[Received] = field(default_factory=list)
@@ -138,7 +138,7 @@ async def collecting(leaf: Leaf | None = None) -> AsyncIterator[Collector]:
 
 @asynccontextmanager
 async def hanging() -> AsyncIterator[tuple[int, asyncio.Event]]:
-    """One that accepts connections and never says a word: its port, and whether anybody came."""
+    """A server that accepts connections and never answers: its port, and an event of the first."""
     came = asyncio.Event()
     writers: list[asyncio.StreamWriter] = []
 

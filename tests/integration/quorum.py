@@ -63,7 +63,7 @@ DEADLINE_S: Final = 120.0
 SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 POLL_S: Final = 0.05
-# A controller that stands still is passed over after this; a slow one has answered.
+# A suspended controller is passed over after this; a slow one has answered.
 DESCRIBE_S: Final = 2.0
 BROKER_IDS: Final = "1-6"
 OBSERVER_ID: Final = 50
@@ -76,7 +76,7 @@ FAST: Final = {
     # For who ends in order the machine may be busy with others who do.
     "shutdown.timeout.ms": "5000",
 }
-# For all that say who leads: a machine that stands still for seconds makes no election. A leader
+# For all that say who leads: a machine that hangs for seconds makes no election. A leader
 # that dies is replaced as fast, because its port refuses connections.
 STEADY: Final = FAST | {"controller.quorum.fetch.timeout.ms": "6000"}
 SMALL_LOG: Final = {
@@ -135,12 +135,12 @@ class Controllers:
         )
 
     def command(self, node: NodePlan) -> list[str]:
-        """What runs a node."""
+        """The command that runs a node."""
         module = ["-m", "quorate.server"]
         return [sys.executable, *module, "--config", str(node.properties_path)]
 
     def environment(self, node: NodePlan) -> dict[str, str]:
-        """What it finds in its environment; a crash of the interpreter says where it was."""
+        """The environment of a node; a crash of the interpreter says where it was."""
         del node
         return {**os.environ, "PYTHONFAULTHANDLER": "1"}
 
@@ -391,7 +391,7 @@ class Quorum(Controllers):
 
 
 def free_quorum(root: Path, controllers: int = 3) -> LocalQuorum:
-    """Controllers in `root`, on ports that nobody listens on."""
+    """Controllers in `root`, on free ports."""
     choose = random.Random(os.getpid() ^ hash(str(root)))
     # Those of an observer's metrics are the highest.
     firsts = OF_QUORUMS[: -(METRICS_PORT_STEP + OBSERVER_ID + 1)]

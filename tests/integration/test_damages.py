@@ -1,4 +1,4 @@
-"""What becomes of the folders that were damaged and shown to stock Kafka (docs/storage.md).
+"""Results of the damages that were done to folders and shown to stock Kafka (docs/storage.md).
 
 Each damage is done three times: to the folder as stock Kafka left it, to the same folder after this
 storage has had it in use, and to that of a voter that has two others to fetch from.

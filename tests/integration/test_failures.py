@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from quorate.raft.messages import DescribeQuorumResponse
 
-# One and a half times the fetch timeout of these quorums: then a leader that hears nobody resigns.
+# One and a half times the fetch timeout of these quorums: a leader without contact then resigns.
 CHECK_QUORUM_S = 1.5 * int(FAST["controller.quorum.fetch.timeout.ms"]) / 1000
 
 
@@ -131,7 +131,7 @@ async def test_a_diverged_old_leader_cuts_off_what_nobody_committed(quorum: Quor
     old = leader_of(before)
     others = [i for i in quorum.nodes if i != old]
     await quorum.assert_logs_agree()
-    # Killed, not paused: a paused process finds what the leader sent meanwhile in its socket.
+    # Killed, not paused: a paused process finds what the leader sent in its socket.
     await quorum.kill(*others)
     end = log_end(quorum.nodes[old])
     async with ControllerClient(

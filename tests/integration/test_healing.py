@@ -124,7 +124,7 @@ async def test_a_follower_heals_each_segment_and_its_snapshot(small_log_quorum: 
             segment = present[min(index, len(present) - 1)]
             flip(segment, batch_positions(segment)[0] + IN_RECORDS)
 
-        # A follower that fetched a snapshot has nothing above it until somebody writes.
+        # A follower that fetched a snapshot has nothing above it until the next write.
         names.append(f"u-{index:05d}")
         await quorum.create(topic(names[-1]))
         await quorum.assert_logs_agree()

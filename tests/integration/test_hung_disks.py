@@ -28,7 +28,7 @@ EVERYTHING = "fdatasync sync_dir open read read_at truncate rename remove list_d
 
 
 class HangingQuorum(Quorum):
-    """Three controllers whose disks hang when they are told to."""
+    """Three controllers whose disks hang on command."""
 
     def gate(self, node_id: int) -> Path:
         return self.nodes[node_id].directory / "hangs"
@@ -66,7 +66,7 @@ class HangingQuorum(Quorum):
         await self.eventually(f"node {node_id} says {text!r}", check)
 
     async def status(self, node_id: int) -> int:
-        """What a process ends with that was told to end."""
+        """The exit status of a process that was asked to end."""
         async with asyncio.timeout(DEADLINE_S):
             return await self.processes.pop(node_id).wait()
 
@@ -124,7 +124,7 @@ async def test_a_stop_that_the_disk_holds_up_ends_in_time_with_another_status(
 
 
 async def test_a_stop_during_recovery_ends_before_anything_is_asked(tmp_path: Path) -> None:
-    # The disk is let go within the time that a stop may take, however long that takes here.
+    # The disk is released within the time that a stop may take, however long that takes here.
     patient = {"shutdown.timeout.ms": "60000"}
     async with HangingQuorum(tmp_path / "quorum", patient) as hanging:
         leader = await hanging.leader_id()

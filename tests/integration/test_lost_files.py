@@ -1,6 +1,6 @@
 """Real processes whose files are removed while they run: on one, on two and on all controllers.
 
-A cleaner (cron, tmpfiles, logrotate) mostly runs on all machines at once. What was acknowledged,
+A cleaner (cron, tmpfiles, logrotate) mostly runs on all machines together. What was acknowledged,
 into files without a name as well, is there after the next start.
 """
 

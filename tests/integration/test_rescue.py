@@ -268,7 +268,7 @@ async def test_a_quorum_of_one_comes_back_from_its_backup_as_it_was(tmp_path: Pa
 
 
 def dump(node: NodePlan) -> list[str]:
-    """What dump-log shows of the log, without the names of files."""
+    """The output of dump-log for the log, without the names of files."""
     out = io.StringIO()
     files = ",".join(str(path) for path in segments(node))
     with contextlib.redirect_stdout(out):

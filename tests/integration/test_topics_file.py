@@ -21,7 +21,7 @@ COUNT = 1200
 
 
 def definitions() -> dict[str, dict[str, object]]:
-    """What the example's maker gives, with configs as Kafka keeps them: strings."""
+    """The definitions of the example's maker, with configs as Kafka keeps them: strings."""
     spec = importlib.util.spec_from_file_location("make_topics", MAKER)
     assert spec is not None
     assert spec.loader is not None
@@ -42,7 +42,7 @@ def wanted(topics: dict[str, dict[str, object]]) -> dict[str, object]:
 
 
 async def described(quorum: Quorum, node_id: int, min_offset: int) -> dict[str, object]:
-    """What one controller, and no other, says of all topics on the command line."""
+    """The description of all topics by one controller, and no other, on the command line."""
     node = quorum.nodes[node_id]
     text = await quorum.cli(
         *("topics", "describe", "--controller", f"{node.address[0]}:{node.port}"),

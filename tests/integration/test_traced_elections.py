@@ -104,7 +104,7 @@ async def test_the_killing_of_a_leader_is_a_trace_of_who_voted_how_and_what_the_
             "leader_process_gone",
             "election_timeout",
         )
-        # An election that takes long is told in parts, of which the last one was won.
+        # A long election is reported in parts, of which the last one was won.
         parts = {span.span_id for span in trace.named("kraft.election.round", winner)}
         before_it = trace.named("kraft.election.pre_vote", winner)
         assert any(span.parent_id in parts for span in before_it)
@@ -114,7 +114,7 @@ async def test_the_killing_of_a_leader_is_a_trace_of_who_voted_how_and_what_the_
         (establish,) = trace.named("kraft.leader.establish", winner)
         assert establish.parent_id == root.span_id
         assert events(establish) == ["leader_change.appended", "high_watermark.established"]
-        # A leader goes on to look for the voter that was killed, which is not told each time.
+        # A leader continues to look for the voter that was killed, which is not reported each time.
         begun = [span for span in collector.spans if span.operation == RAFT + "BeginQuorumEpoch"]
         assert begun
         assert all(span.parent_id for span in begun)

@@ -78,7 +78,7 @@ async def test_votes_and_changes_of_the_voters_are_traced_from_process_to_proces
             await quorum.create(NewTopic("a", 1, 1))
             await quorum.stop(*quorum.nodes)
         votes = [span for span in collector.spans if span.operation == RAFT + "Vote"]
-        # A call that had no answer, since somebody began or stopped, has nothing to tell of one.
+        # A call without an answer, since a node started or stopped, has no attributes of one.
         answers = [span for span in votes if span.attributes["rpc.response.status_code"] == "OK"]
         asked = {span.span_id: span for span in answers if span.kind == CLIENT}
         answered = [span for span in answers if span.kind == SERVER]
@@ -135,7 +135,7 @@ async def test_who_joins_by_itself_is_traced_from_there_to_the_commit(tmp_path: 
             return [span for span in collector.spans if span.operation == "kraft.voter_change"]
 
         await collector.until("the change of the voters", lambda: bool(changes()))
-        # Where it did not come about at once, the one that joins asks again.
+        # If it did not succeed immediately, the one that joins asks again.
         change = changes()[0]
 
         def asked() -> list[Received]:

@@ -108,7 +108,7 @@ async def test_up_is_ready_heals_a_death_stops_and_resumes(tmp_path: Path) -> No
 
 
 async def ended(pid: int) -> None:
-    """Wait for the end of a process that is nobody's child here."""
+    """Wait for the end of a process that is not a child of this one."""
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
     descriptor = os.pidfd_open(pid)

@@ -1,4 +1,4 @@
-"""Who speaks gRPC in a test: in its own servers and channels, and in the processes that it starts.
+"""The gRPC transport of a test: of its servers, its channels, and the processes it starts.
 
 All tests have one transport, that of `--transport`. Where that is not given, those that ask for the
 fixture `transport`, or stand in a folder that does, run once with each.
@@ -30,7 +30,7 @@ def chosen() -> Transport:
 
 @contextmanager
 def speaking(transport: Transport) -> Iterator[None]:
-    """What begins meanwhile has this transport."""
+    """Give this transport to all that is started in the block."""
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = transport
     try:

@@ -1,4 +1,4 @@
-"""Keeps classes of stock Kafka in an archive beside its jars (Java's class data sharing).
+"""Keeps classes of stock Kafka in an archive next to its jars (Java's class data sharing).
 
 Most of the time that a tool or a server of stock Kafka takes to start is for loading classes. With
 the archive a server starts in half of that. Java passes an archive over that does not fit.

@@ -31,7 +31,7 @@ def healthy_files(kafka_fixtures: Path) -> list[Path]:
 
 
 def ours(*files: Path, flags: tuple[str, ...] = ()) -> list[str]:
-    """What our dump-log shows of files; it has nothing to complain of."""
+    """The output of our dump-log for files, which has no complaint."""
     out, err = io.StringIO(), io.StringIO()
     names = ",".join(map(str, files))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -59,7 +59,7 @@ def messages(said: str) -> set[str]:
 
 
 def differences(stock: StockKafka, *files: Path) -> list[str]:
-    """Where the two dumps differ, with and without the batches; empty when they do not."""
+    """The differences of the two dumps, with and without the batches; empty when they agree."""
     found: list[str] = []
     for flags in ((), _SKIP):
         said = stock.dump_log(*files, flags=flags)

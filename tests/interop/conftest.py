@@ -1,4 +1,4 @@
-"""Stock Kafka for the tests that run it, and what it does with damage beside what we do."""
+"""Stock Kafka for the tests that run it, and its handling of damage next to ours."""
 
 from __future__ import annotations
 

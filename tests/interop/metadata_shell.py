@@ -35,7 +35,7 @@ POLL_S: Final = 0.02
 STARTS_S: Final = 60.0
 STARTS_MAX: Final = 6
 _STARTS: Final = "Starting..."
-# So many commands fit into a pipe that nobody reads yet.
+# So many commands fit into a pipe that is not read yet.
 TOGETHER: Final = 100
 _PROMPT: Final = ">> "
 _PROVENANCE: Final = "/image/provenance"

@@ -33,7 +33,7 @@ _JVM: Final = ("-Xmx384M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xsha
 
 @dataclass(frozen=True)
 class Said:
-    """What a tool printed, and how it ended."""
+    """The output of a tool, and its exit status."""
 
     status: int
     stdout: str
@@ -55,7 +55,7 @@ class StockKafka:
         assert java is not None, "java is not on the PATH"
         jvm = [*_JVM, *flags]
         if self.archive is not None:
-            # What Java says of an archive that does not fit is no output of the tool.
+            # Java's message about an archive that does not fit is not output of the tool.
             jvm += [f"-XX:SharedArchiveFile={self.archive}", "-Xlog:disable"]
         logging = [f"-Dlog4j2.configurationFile={_LOG4J2}", f"-Dlevel={level}"]
         return [java, *jvm, *logging, "-cp", f"{self.jars}/*", main, *arguments]
@@ -73,7 +73,7 @@ class StockKafka:
         return Said(done.returncode, done.stdout, done.stderr)
 
     def dump_log(self, *files: Path, flags: tuple[str, ...] = ()) -> Said:
-        """What kafka-dump-log prints of files of the metadata log, one after the other."""
+        """The output of kafka-dump-log for files of the metadata log, one after the other."""
         names = ",".join(map(str, files))
         return self.run(DUMP_LOG, "--cluster-metadata-decoder", *flags, "--files", names)
 

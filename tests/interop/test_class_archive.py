@@ -1,4 +1,4 @@
-"""Stock Kafka's processes load their classes from the archive beside the jars."""
+"""Stock Kafka's processes load their classes from the archive next to the jars."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def printed(path: Path) -> list[str]:
-    """What kafka-dump-log printed of this file, without the lines that speak of paths."""
+    """The recorded output of kafka-dump-log for this file, without the lines with paths."""
     plain = path.with_name(path.name + ".txt")
     packed = path.with_name(path.name + ".txt.gz")
     if plain.exists():

@@ -1,4 +1,4 @@
-"""What stock Kafka does with a damaged directory, and beside it what we do with the same.
+"""Handling of a damaged directory by stock Kafka, and by our storage.
 
 Each damage is done to two copies of one folder: a stock server starts on the one, our storage opens
 the other. docs/storage.md has both in its table; a line for each is printed at the end of the run.
@@ -40,7 +40,7 @@ WRONG: Final = {
 
 
 def settings_left(folder: Path) -> int:
-    """How many of the settings the newest snapshot and the log still hold."""
+    """The number of settings that the newest snapshot and the log still hold."""
     log_dir = folder / LOG_DIR
     found = set()
     for path in (max(log_dir.glob("*.checkpoint")), *log_dir.glob("*.log")):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def files(stock: StockKafka, tmp_path_factory: pytest.TempPathFactory) -> OurFiles:
-    """Made only where there is somebody to read them."""
+    """Files that are made only for tests that read them."""
     return make_files(tmp_path_factory.mktemp("ours") / "quorum")
 
 
@@ -100,7 +100,7 @@ def test_dump_log_says_nothing_that_it_does_not_say_of_its_own_files(
 def test_the_shell_reads_the_log_and_every_checkpoint_and_says_nothing_unusual(
     stock: StockKafka, files: OurFiles, whole_log: Path, kafka_fixtures: Path
 ) -> None:
-    """A segment from the middle of a log is no image: it changes what is not in it."""
+    """A segment from the middle of a log is not an image: it changes what is not in it."""
     folder = kafka_fixtures / "dynamic" / "node-3" / "__cluster_metadata-0"
     ordinary: set[str] = set()
     for path in sorted(folder.iterdir()):
@@ -115,7 +115,7 @@ def test_the_shell_reads_the_log_and_every_checkpoint_and_says_nothing_unusual(
 
 
 def topic_problems(files: OurFiles, image: Image) -> list[str]:
-    """Where stock's image of the topics is not what our leader said of them."""
+    """Differences of stock's image of the topics from what our leader said of them."""
     found = {path.split("/")[4] for path in image if path.startswith("/image/topics/byName/")}
     problems = sorted(found ^ {topic.name for topic in files.topics})
     for topic in files.topics:

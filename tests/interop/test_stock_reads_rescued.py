@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.interop.stock_kafka import StockKafka
 
-# Ports 1 to 3: no server of any test gets one of these, so no process listens there.
+# A port that only the system assigns has no listener.
 VOTERS = VoterSet.of(
     Voter(
         ReplicaKey(NodeId(i), DirectoryId(bytes([i]) * 16)),

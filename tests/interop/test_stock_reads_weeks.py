@@ -33,7 +33,7 @@ OPTIONS = WeekOptions(
 
 @pytest.fixture(scope="module")
 def log_dir(stock: StockKafka, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Made only where there is somebody to read it."""
+    """A log directory that is made only for tests that read it."""
     del stock
     folder = tmp_path_factory.mktemp("week") / "node"
     generate(str(folder), OPTIONS, lambda _count, _ms: None)
@@ -62,7 +62,7 @@ def image_of(log: Path) -> MetadataImage:
 
 
 def without_our_field(line: str) -> str:
-    """Who is decommissioned stands in a field that stock does not know."""
+    """The line without the field of decommissioned brokers, which stock does not know."""
     return re.sub(r',"decommissioned":\[[^]]*\]', "", line)
 
 

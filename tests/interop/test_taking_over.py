@@ -1,7 +1,7 @@
 """A log directory of stock Kafka in our hands, and back: nothing in it is lost on the way.
 
 Stock's shell shows the metadata before, from our snapshot and from our log, and after stock itself
-has gone on. A difference may only be what was changed on purpose.
+has continued. A difference may only be what was changed on purpose.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def test_stock_goes_on_after_us_and_we_after_stock(
 async def limit_clients(
     log_dir: Path, root: Path, changes: Mapping[tuple[EntityPart, ...], QuotaOp]
 ) -> tuple[tuple[DescribedEntity, ...], tuple[DescribedEntity, ...], Path]:
-    """What our controller describes before and after it changes quotas, and its directory."""
+    """Our controller's descriptions before and after it changes quotas, and its directory."""
     quorum = in_our_hands(log_dir, root)
     async with quorum:
         before = await quorum.client.read(DescribeClientQuotas())

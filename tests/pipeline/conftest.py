@@ -1,4 +1,4 @@
-"""What the tests of the pipeline share: one Spark session, since each takes seconds to start.
+"""Shared fixtures of the pipeline: one Spark session, since each takes seconds to start.
 
 Without PySpark or Java each file is one test that is skipped, and fails in CI.
 """
@@ -24,7 +24,7 @@ REMEDY = "make pipeline"
 
 
 def what_lacks() -> str | None:
-    """What the tests need and do not find, with the command that provides it."""
+    """The missing requirements of the tests, with the command that provides them."""
     for name in ("pyspark", "pyarrow", "pandas"):
         if find_spec(name) is None:
             return f"{name} is needed: {REMEDY}"
@@ -85,7 +85,7 @@ def spark(short_lived_java: None) -> Iterator[SparkSession]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_kept() -> Iterator[None]:
-    """What a job let Spark keep goes with its test: each plan is compared with all that is kept."""
+    """Remove what a job let Spark keep: each plan is compared with all that is kept."""
     yield
     if find_spec("pyspark") is not None:
         from pyspark.sql import SparkSession

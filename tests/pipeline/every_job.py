@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# Whichever job says that it needs an option gets it.
+# Any job that declares a required option gets it.
 REQUIRED: Final = {"--from": "100"}
 
 
@@ -37,7 +37,7 @@ def run_jobs(spark: SparkSession, output: Path, path: Path, names: Sequence[str]
 
 
 def words_of(name: str, place: Path) -> list[str]:
-    """What a job is told beside the log, so that its result lies below `place`."""
+    """The arguments of a job except the log, so that its result lies below `place`."""
     job = JOBS[name]
     required = [
         word

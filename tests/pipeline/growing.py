@@ -1,7 +1,7 @@
 """Voters' directories that grow as their disks did, and what is committed in them.
 
-A whole log is written first. Each directory is then given more of its bytes, cut anywhere, as a
-process that reads beside its writer finds them. What is committed follows from the whole
+A full log is written first. Each directory is then given more of its bytes, cut anywhere, as a
+process that reads in parallel with its writer finds them. What is committed follows from the full
 directories: nothing of the source has a part in it.
 """
 
@@ -99,7 +99,7 @@ class GrowingVoter:
             file = log / name
             held = file.read_bytes() if file.exists() else b""
             same = len(commonpath([held, wanted]))
-            # A reader beside it never sees the file shorter than what stays.
+            # A reader in parallel never sees the file shorter than what stays.
             with file.open("ab") as opened:
                 opened.truncate(same)
                 opened.write(wanted[same:])

@@ -96,7 +96,7 @@ class Definitions:
         return _fields(message["fields"], version, data, common)
 
     def metadata(self, value: bytes) -> tuple[str, int, dict[str, Any] | None]:
-        """Type, version and fields of a metadata record; no fields where nobody can know them."""
+        """Type, version and fields of a metadata record; no fields if they are unknown."""
         data = Bytes(value)
         assert data.unsigned() == 1
         key, version = data.unsigned(), data.unsigned()

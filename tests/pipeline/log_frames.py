@@ -210,7 +210,7 @@ def _decoded(
 
 @dataclass
 class Log:
-    """A history under way: rows so far, the time and the epoch of the next one."""
+    """A history in the making: rows so far, the time and the epoch of the next one."""
 
     rows: list[Row] = field(default_factory=list)
     at_ms: int = START_MS

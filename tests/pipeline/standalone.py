@@ -92,9 +92,9 @@ class Daemon:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What a submitted program printed, and how many of its tasks each worker's executor ran.
+    """The output of a submitted program, and the number of tasks that each worker's executor ran.
 
-    Workers are told apart by the port of their page; whatever the driver ran itself is at None.
+    Workers are distinguished by the port of their page; tasks of the driver itself are at None.
     """
 
     stdout: str
@@ -197,7 +197,7 @@ class StandaloneCluster:
 
 
 def tasks_by_worker(log: Path) -> Counter[int | None]:
-    """How many tasks ran on each worker, from an application's event log."""
+    """The number of tasks that ran on each worker, from an application's event log."""
     pages: dict[str, int | None] = {"driver": None}
     tasks: Counter[int | None] = Counter()
     for line in log.read_text(encoding="utf-8").splitlines():

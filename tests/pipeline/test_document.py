@@ -1,7 +1,7 @@
-"""The commands in docs/pipeline.md run, and their outputs are those in the document.
+"""docs/pipeline.md is true: what it quotes can be typed, and says what it says there.
 
-A ```console block is a command after `$`, followed by its output. A line `...` in the output stands
-for any number of lines.
+A block of ```console begins with a command behind `$`, and continues with its output, of which a
+line `...` stands for any number of lines.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Quoted:
 
     @property
     def words(self) -> list[str]:
-        """The arguments into which a shell splits the command."""
+        """The words into which a shell splits it."""
         return shlex.split(self.command)
 
     @property
     def name(self) -> str:
-        """A name for the command in the name of its test: its job and tables."""
+        """The job or command, and its tables, for the name of its test."""
         words = self.words
         tables = [word for flag, word in pairwise(words) if flag == "--table"]
         return "-".join([self.job or words[0], *tables])
@@ -73,7 +73,7 @@ JOB_RUNS = [each for each in QUOTED if each.job is not None]
 
 
 def outputs() -> list[Quoted]:
-    """All runs over the generated log whose output the document shows; the tests compare these."""
+    """Quotes to compare: every run over the generated log whose output the document has."""
     return [each for each in JOB_RUNS if "--path" in each.words and each.output]
 
 

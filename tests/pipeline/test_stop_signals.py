@@ -72,7 +72,7 @@ sys.exit(status)
 
 
 def without_progress(said: str) -> str:
-    """The lines beside the progress, which comes where the machine is slow."""
+    """The lines except the progress, which is printed if the machine is slow."""
     return "".join(line for line in said.splitlines(keepends=True) if not line.startswith(BATCH))
 
 
@@ -125,7 +125,7 @@ def ingesting(path: Path, output: Path, *words: str) -> Iterator[tuple[Command, 
     )
     started: list[int] = []
     try:
-        # Nothing tells of a batch that has ended but its note.
+        # Only its note shows that a batch has ended.
         while not list((output / "_checkpoint/commits").glob("[0-9]*")):
             with suppress(subprocess.TimeoutExpired):
                 pytest.fail(process.communicate(timeout=POLL_S)[1])

@@ -75,7 +75,7 @@ class World:
     persisted_state: PersistedState = field(default_factory=PersistedState)
     record: BootstrapRecord | None = None
     hooks_work: bool = True
-    # While faults come, what the leader heard a moment ago may be wrong, and nobody can know.
+    # While faults come, the leader's last contact may be out of date, and no replica can know.
     is_stormy: bool = False
     last_fetch_ms: dict[ReplicaKey, int] = field(default_factory=dict)
     last_caught_up_ms: dict[ReplicaKey, int] = field(default_factory=dict)
@@ -87,14 +87,14 @@ class World:
         return machine is not None and machine.runs and key(who.node_id, machine.disk) == who
 
     def seems_live(self, who: ReplicaKey) -> bool:
-        """What the leader knows of that."""
+        """Whether that replica is alive, as far as the leader knows."""
         return self._heard(self.last_fetch_ms.get(who)) == LATELY or who.node_id == self.leader
 
     def count_live(self, voters: set[ReplicaKey]) -> int:
         return sum(self.live(each) for each in voters)
 
     def elect(self) -> None:
-        """Somebody leads when a majority lives; one that has everything is preferred."""
+        """Elect a leader if a majority lives; one that has everything is preferred."""
         leader = next((each for each in self.voters if each.node_id == self.leader), None)
         has_majority = self.count_live(self.voters) >= majority(len(self.voters))
         if leader is not None and self.live(leader) and has_majority:
@@ -126,7 +126,7 @@ class World:
         self.elect()
 
     def _end(self, ordinal: int) -> None:
-        """A pod ends, after its hook has tried; its disk goes when it was scaled away."""
+        """End a pod, after its hook has tried; its disk goes when it was scaled down."""
         machine = self.machines[ordinal]
         who = key(ordinal, machine.disk)
         beyond = ordinal >= self.replicas
@@ -141,7 +141,7 @@ class World:
         self.elect()
 
     def look(self) -> Observation:
-        """What the operator sees of it."""
+        """The state of the quorum that the operator observes."""
         pods = tuple(self._pod(ordinal, each) for ordinal, each in sorted(self.machines.items()))
         return Observation(
             now_ms=self.now_ms,

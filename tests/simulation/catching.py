@@ -1,10 +1,10 @@
-"""How soon drawn seeds catch each planted bug: `python -m tests.simulation.catching`.
+"""Measure how soon drawn seeds catch each mutant: `python -m tests.simulation.catching`.
 
-From each of several starts that the clock chose, seeds are run one after the other with the bug, in
-worlds as they are drawn, until one fails that is clean without it. A bug is given up once both
+From each of several starts that the clock chose, seeds are run one after the other with the mutant,
+in worlds as they are drawn, until one fails that is clean without it. It is given up once both
 bounds are passed, that of seeds and that of CPU time; it counts as caught when the median over all
 starts is within one of them. What was measured is kept in a file, line by line: the same command
-goes on where it was stopped, and prints the table at its end.
+continues where it was stopped, and prints the table at its end.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What came of it: without `by` nothing was found in so many seeds.
+    """The result of a search: without `by` nothing was found in so many seeds.
 
     `alarms` are seeds that fail without the bug, too.
     """
@@ -63,7 +63,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """When a search is given up, and until when one is begun at all."""
+    """The limits at which a search is given up, and after which none is begun."""
 
     seeds: int
     cpu_s: int
@@ -92,7 +92,7 @@ def search(task: Search, bounds: Bounds) -> Found:
 
 
 class Results:
-    """What is known: a line with the starts, and one for each search that is over."""
+    """The results so far: a line with the starts, and one for each search that is over."""
 
     def __init__(self, path: Path, starts: int) -> None:
         self._path = path
@@ -108,7 +108,7 @@ class Results:
             path.write_text("\n".join(rest) + "\n", encoding="utf-8")
 
     def missing(self, bugs: list[str]) -> list[Search]:
-        """What is still to be searched: each bug from the first start, then from the next."""
+        """Searches that are still to be run: each bug from the first start, then from the next."""
         known = {(found.bug, found.start) for found in self.found}
         wanted = [Search(bug, start) for start in self.starts for bug in bugs]
         return [task for task in wanted if (task.bug, task.start) not in known]

@@ -1,9 +1,9 @@
 """Transcripts that tell a story of what a controller decides: commands to it, requests, records.
 
 A file is made of comment lines, command lines, `----` and the output. All that is decided is
-committed at once, and the only draw is that of topic ids, which are counted. Commands:
+committed immediately, and the only draw is that of topic ids, which are counted. Commands:
 
-    brokers 1 2 3             start them: each registers and is heard, which is not told
+    brokers 1 2 3             start them: each registers and sends heartbeats, which is not printed
     register 1 as 7           one registers in another life, which is the incarnation 7
     heard 1 2                 heartbeats of those
     pass 9500 heard 1 2       time passes, in which those are heard twice a second
@@ -14,8 +14,8 @@ committed at once, and the only draw is that of topic ids, which are counted. Co
     alter BROKER:1 x=1 | BROKER: y=2      those of several; the last are those of all brokers
     quota user=ann,client-id x=1 y!       quotas of an entity (one user, any client): set, remove
     quota user=ann x=1 | client-id y=2    those of several
-    may ann ALTER_CONFIGS TOPIC:a-*       from here on she may; anybody else but the teller may not
-    as ann create a 1,2,3     any of these requests, by somebody else
+    may ann ALTER_CONFIGS TOPIC:a-*       from here on she may; others but the teller may not
+    as ann create a 1,2,3     any of these requests, by another principal
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _rule(who: str, operation: Operation, resource: str) -> Rule:
     )
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 
 
 def shown(thing: Any) -> str:  # noqa: ANN401 - requests, replies and records, and all that is in them

@@ -104,7 +104,7 @@ class Story:
         self.said: dict[NodeId | None, tuple[TraceEvent, ...]] = {}
 
     def tell(self, commands: list[str]) -> list[str]:
-        """What happens while the commands are carried out, as lines."""
+        """Carry out the commands; return what happens as lines."""
         said: list[str] = []
         for command in commands:
             name, *words = command.split()
@@ -157,7 +157,7 @@ class Story:
         build(self.cluster, lambda number: FixedDraw(number / 10))
 
     def do_quorum(self, given: dict[str, str]) -> str:
-        """`quorum ...` as `start`, and then until there is a leader that everybody follows."""
+        """`quorum ...` as `start`, and then until there is a leader that all voters follow."""
         self.do_start(given)
         self._until(lambda: is_caught_up(self.cluster))
         self.cluster.transcript.lines.clear()
@@ -221,7 +221,7 @@ class Story:
             raise AssertionError(f"it never comes: {self.do_state({})}")
 
     def _has_active_leader(self) -> bool:
-        """Who has replayed all before its epoch; a record of it is committed a moment later."""
+        """True if a leader has replayed all before its epoch; its own record commits later."""
         leader = self.cluster.leader()
         start = None if leader is None or leader.progress is None else leader.progress.epoch_start
         return leader is not None and start is not None and leader.application.applied >= start
@@ -241,7 +241,7 @@ class Story:
         return f"{node.node_id} takes operations {first}..{self.operations - 1}"
 
     def do_outcome(self, given: dict[str, str]) -> str:
-        """`outcome N`: what the client of an operation was told."""
+        """`outcome N`: the outcome that the client of an operation received."""
         operation = int(next(iter(given)))
         oracle = self.cluster.oracle
         if operation in oracle.acknowledged:
@@ -295,7 +295,7 @@ class Story:
         self.node(given).host.release()
 
     def do_stop(self, given: dict[str, str]) -> None:
-        """`stop N`: ask a process to hand over and end."""
+        """`stop N`: ask a process to transfer leadership and end."""
         self.node(given).process.shut_down(Millis(5000))
 
     def do_wipe(self, given: dict[str, str]) -> None:
@@ -345,9 +345,9 @@ class Story:
         return f"{node.node_id} is at {node.endpoints[0]}"
 
     def do_answers(self, given: dict[str, str]) -> list[str]:
-        """`answers`: what was told so far to those who asked for changes.
+        """`answers`: the answers so far to those who asked for changes.
 
-        `answers words`: what was not told in words yet, in words.
+        `answers words`: the answers that were not printed yet, in plain text.
         """
         answers = list(self.cluster.answers.values())
         lines = [
@@ -368,7 +368,7 @@ class Story:
         ]
 
     def do_hand_over(self, given: dict[str, str]) -> None:
-        """`hand-over N`: ask the leader to hand over to a node."""
+        """`hand-over N`: ask the leader to transfer leadership to a node."""
         self._ask(messages.TransferLeadershipRequest(CLUSTER_ID, self.node(given).key))
 
     def do_upgrade(self, given: dict[str, str]) -> None:
@@ -386,7 +386,7 @@ class Story:
 
 
 def _is_routine(effect: api.Effect) -> bool:
-    """What every step of every replica is full of."""
+    """Whether an effect occurs in every step of every replica."""
     match effect:
         case api.PublishProgress():
             return True

@@ -1,4 +1,4 @@
-"""What holds in every world; `World.perform` asserts what may never be done.
+"""Properties of every world; `World.perform` asserts what may never be done.
 
 Seeds come from the clock. A failure prints its seed and history; SEED repeats one.
 """
@@ -16,7 +16,7 @@ from tests.simulation.autojoin_world import CALM_TICKS, World, drawn
 from tests.unit.autojoin.looks import key
 
 SEED: int | None = None
-# So many come to rest as they were wanted; the others, two of three, lose their majority for good.
+# So many come to rest as they were wanted; the others, two of three, lose a majority permanently.
 GOOD = 10
 WORLDS_MAX = 30 * GOOD
 STORM_TICKS = 60
@@ -58,7 +58,7 @@ def calm(world: World) -> Wait:
 
 
 def at_rest(world: World, last: Wait) -> bool:
-    """True if the quorum is as it was wanted; otherwise it has lost its majority for good."""
+    """True if the quorum is as it was wanted; otherwise it has lost its majority permanently."""
     if world.leader is None:
         assert last.why is WaitReason.NO_LEADER
         return False

@@ -1,4 +1,4 @@
-"""Cases that were kept: what failed once does not again, and what a planted bug does is seen.
+"""Kept cases: what failed once does not fail again, and the effect of a mutant is seen.
 
 `quorate simulate --shrink FOLDER` makes such files of seeds that fail.
 """

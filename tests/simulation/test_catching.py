@@ -1,4 +1,4 @@
-"""The tool that measures how soon drawn seeds catch planted bugs."""
+"""The tool that measures how soon drawn seeds catch mutants."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A process dies at every step of a change: the old voters are left or the new ones, nothing else.
 
-A step is an effect of the core or a call to the disk. Each world is built anew and runs to the n-th
+A step is an effect of the core or a call to the disk. Each world is rebuilt and runs to the n-th
 step of its victim, which is killed or loses power right before it, for every n from the request on
 until nothing of the change is left to do.
 """
@@ -105,7 +105,7 @@ def is_over(change: Change) -> bool:
 
 
 def count_steps(what: str, whose: str) -> int:
-    """How many steps the victim of an undisturbed change has, and shortly after."""
+    """The number of steps that the victim of an undisturbed change has until shortly after it."""
     change = prepared(what)
     token, doom = begin(change, victim_of(change, whose), NEVER)
     world = change.cluster
@@ -122,7 +122,7 @@ def victim_of(change: Change, whose: str) -> SimulatedNode:
 def die_and_go_on(
     what: str, whose: str, die: Callable[[SimulatedNode], None], step: int, pause_ms: int
 ) -> frozenset[ReplicaKey]:
-    """The voters after the victim died before that step, came back, and everybody settled."""
+    """The voters after the victim died before that step, came back, and all replicas settled."""
     change = prepared(what)
     world = change.cluster
     deaths: list[SimulatedNode] = []

@@ -1,6 +1,6 @@
-"""A follower whose committed log, or whose snapshot, was damaged comes back whole by itself.
+"""A follower whose committed log, or whose snapshot, was damaged is repaired without help.
 
-Whichever byte it was. Meanwhile it asks nobody for a vote.
+The damaged byte may be any. Until then the follower requests no vote.
 """
 
 from __future__ import annotations

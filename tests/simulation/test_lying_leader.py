@@ -86,14 +86,14 @@ def test_one_follower_is_told_lies_and_recovers_by_itself(what: str) -> None:
     assert victim.log.end == end, world.seed
     assert any("does not believe" in line for line in victim.core.status_warnings()), world.seed
     assert world.asked < 40, f"{world.seed}: asked {world.asked} times in 5 s"
-    # A log that diverges there is another quorum's, as long as it is told so
+    # A log that diverges there belongs to another quorum, as long as the leader says so
     # (rule `sole_voter_conflict`).
     assert victim.core.replica.second_quorum.is_met is (what == "diverges below it"), world.seed
     world.believers = ()
     assert world.run(world.now_ms + 10_000, stop=lambda: victim.core.has_live_leader), world.seed
     assert leader.application.propose((2,), 40)
     assert world.run(world.now_ms + LIMIT_MS, stop=lambda: is_caught_up(world)), world.seed
-    # Votes that it refused in the first election are still told, and are no word of the leader's.
+    # Its vote rejections of the first election are still reported, and do not come from the leader.
     assert not any("does not believe" in line for line in victim.core.status_warnings()), world.seed
 
 

@@ -28,7 +28,7 @@ WORLDS_WITH_THE_BUG = 60
 # 4200 such worlds needed a second election, so that two of twenty are a fault.
 UNLUCKY_MAX = 1
 LIMIT_MS = 60_000
-# Those that are plain: all miss the leader at once, and messages overtake each other.
+# The plain worlds: all detect the leader's failure together, and messages overtake each other.
 PLAIN = WorldOptions(
     network=NetworkOptions(delay_us=100, jitter_us=1000), disks=DiskOptions(fsync_us=100)
 )
@@ -95,7 +95,7 @@ def finds_a_successor(seed: int, options: WorldOptions) -> bool:
 
     if world.run(world.now_ms + patience_ms, stop=is_replaced):
         return True
-    # Nobody else may lead where only the one that would rather not has the last record
+    # Only a replica that defers campaigning has the last record, so no other may lead
     # (rule `unready_voter_waits`): it waits for an election timeout, and then it does.
     ends = {
         node.node_id: node.log.end.offset for node in world.nodes.values() if node is not leader
@@ -117,7 +117,7 @@ def test_rivals_hold_one_election(voters: int) -> None:
 
 
 def test_these_worlds_see_pre_votes_for_all() -> None:
-    """Where nothing is promised several win the pre-vote, and then they split the votes."""
+    """Without pre-vote leases several win the pre-vote, and then they split the votes."""
     options = WorldOptions(voters=7, network=PLAIN.network, disks=PLAIN.disks)
     with patch.object(PreVoteLeases, "_current", lambda _: None):
         assert not all(finds_a_successor(seed, options) for seed in range(WORLDS_WITH_THE_BUG))

@@ -43,7 +43,7 @@ LIMIT_MS = 60_000
 class TwoQuorums(Cluster):
     """A world in which node 2 leads another quorum, when it is asked who leads.
 
-    Where it `leads` no more, it goes on naming itself, as one does that has resigned.
+    If it no longer `leads`, it still names itself, as a leader does that has resigned.
     """
 
     epochs_ahead: int | None = None
@@ -139,7 +139,7 @@ def is_leader(node: SimulatedNode) -> bool:
 
 @pytest.mark.parametrize("is_frozen", [False, True])
 def test_an_only_voter_leads_on_beside_the_leader_that_it_removed(is_frozen: bool) -> None:  # noqa: FBT001
-    """That one hears nothing of it, and can be asked: cut off, or stopped for as long."""
+    """The removed leader gets no message of it, and can be asked: cut off, or stopped as long."""
     world = OneWay(time.time_ns(), WorldOptions(voters=3, disks=DiskOptions(fsync_us=100)))
     build(world)
     assert world.run(LIMIT_MS, stop=lambda: is_caught_up(world)), world.seed
@@ -180,7 +180,7 @@ def test_an_only_voter_leads_on_beside_the_leader_that_it_removed(is_frozen: boo
 
 
 def test_a_process_that_dies_at_that_moment_stands_down_before_or_after() -> None:
-    """Whatever is on the disk then: it finds the rival again, or knows it still."""
+    """With any state of the disk: it finds the rival again, or knows it still."""
     for effects in range(4):
         world, only = make()
         world.epochs_ahead = 1

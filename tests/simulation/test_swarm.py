@@ -45,7 +45,7 @@ def test_a_seed_that_was_reported_to_fail_does_not(seed: int) -> None:
 
 
 def test_the_swarm_does_what_it_is_for(results: list[SeedResult]) -> None:
-    """Seeds that commit nothing or elect nobody would prove nothing."""
+    """Seeds without a commit or a leader would prove nothing."""
     first = results[:SEEDS_MIN]
     assert sum(result.acknowledged for result in first) > 1000
     assert sum(result.epochs for result in first) > 50

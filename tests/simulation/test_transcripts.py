@@ -1,4 +1,4 @@
-"""The transcripts say what replicas do and why; `--rewrite` writes them anew for a diff."""
+"""The transcripts say what replicas do and why; `--rewrite` rewrites them for a diff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sidecars as processes of their own, beside controllers that are."""
+"""Sidecars as separate processes, next to controllers that are processes, too."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def spawn(path: Path) -> Process:
 async def sidecar_of(
     quorum: Quorum, node_id: int, folder: Path, overrides: Mapping[str, str] | None = None
 ) -> AsyncIterator[Sidecar]:
-    """Start one beside a controller; it has to end with status 0 on SIGTERM."""
+    """Start one next to a controller; it has to end with status 0 on SIGTERM."""
     port, health_port, metrics_port = free_ports(3)
     host, controller = quorum.nodes[node_id].address
     properties = {

@@ -27,7 +27,7 @@ UUID = format_uuid(cores.key(4).directory_id or b"")
 
 
 class Commands:
-    """Runs the command line beside the loop that serves the quorum."""
+    """Runs the command line in parallel with the loop that serves the quorum."""
 
     def __init__(self, quorum: ScriptedQuorum, capsys: pytest.CaptureFixture[str]) -> None:
         self._quorum = quorum

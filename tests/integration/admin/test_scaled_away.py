@@ -1,4 +1,4 @@
-"""A real controller is scaled away and wanted again before its pod has ended: it votes again.
+"""A controller is scaled down and wanted again before its pod has ended: it votes again.
 
 The sidecar runs in the test, since only that of a pod reads a StatefulSet.
 """
@@ -21,7 +21,7 @@ from tests.integration.transports import chosen
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The node that the sidecar stands beside.
+# The node of the sidecar.
 GOING = 1
 
 

@@ -1,4 +1,4 @@
-"""The sidecar's process beside real controllers."""
+"""The sidecar's process next to real controllers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three of five real controllers are told to stop at one moment: a majority stays all the time."""
+"""Three of five real controllers are asked to stop at one moment: a majority stays throughout."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.integration.admin.sidecars import Sidecar
 
-# How long a hook may wait on the busiest machine; nobody is to need it.
+# How long a hook may wait on the busiest machine; no hook should need it.
 PATIENCE = {"admin.request.timeout.ms": "300000"}
 
 
@@ -40,7 +40,7 @@ async def _stop_in_turn(quorum: Quorum, sidecars: dict[int, Sidecar]) -> None:
     changed = asyncio.Condition()
 
     async def hook_and_stop(node_id: int) -> None:
-        """What a kubelet does: the hook, and then SIGTERM."""
+        """Do as a kubelet does: run the hook, and then send SIGTERM."""
         prepared = await sidecars[node_id].stub.PrepareStop(pb.PrepareStopRequest())
         assert (prepared.has_leave, prepared.without_leave) == (True, "")
         async with changed:
@@ -56,7 +56,7 @@ async def _stop_in_turn(quorum: Quorum, sidecars: dict[int, Sidecar]) -> None:
         gone = list(down)
         for node_id in gone:
             await stops[node_id]
-        # A majority is there, and nobody more may go.
+        # A majority is there, and no further controller may go.
         await quorum.create(NewTopic("while-two-are-down"))
         assert sum(stop.done() for stop in stops.values()) == 2
         async with changed:

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from tests.integration.client.scripted import ScriptedQuorum
 
 AWAY = refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTERS_AWAY, "voter 3 is away", away="3")
-# A quarter of it is for the hand-over, also where others keep the machine busy.
+# A quarter of it is for the leadership transfer, also if others keep the machine busy.
 SHORT = pb.PrepareStopRequest(timeout_ms=6_000)
 
 
 class Pod:
-    """What its StatefulSet says, by the tests' script; the last word holds."""
+    """A pod with a scripted StatefulSet; the last answer of the script holds."""
 
     def __init__(self, *fates: StopIntent | None, end: int | None = None) -> None:
         self.fates = list(fates)
@@ -235,7 +235,7 @@ async def test_the_silent_that_are_scaled_away_as_well_are_removed_first(
     quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     quorum.lead(2)
-    # Nodes from 1 on are scaled away: 2 leads and has a hook of its own, 3 is on a dead node.
+    # Nodes from 1 on are scaled down: 2 leads and has a hook of its own, 3 is on a dead node.
     quorum.silences[3] = 9_000
     pod = Pod(StopIntent.SCALED_AWAY, end=1)
     async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Cluster:
-    """An API server of which the operator is told, once it has begun, that it is of no use."""
+    """An API server that reports to the operator, once it has begun, that it is of no use."""
 
     def __init__(self, *ports: int) -> None:
         self.ports = ports

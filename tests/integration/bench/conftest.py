@@ -1,4 +1,4 @@
-"""What the benchmarks stand on is tried like all else: a single controller on free ports."""
+"""The basis of the benchmarks is tested, too: a single controller on free ports."""
 
 from __future__ import annotations
 

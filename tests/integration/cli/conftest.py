@@ -1,4 +1,4 @@
-"""What the tests of clients use: a scripted quorum and a sidecar."""
+"""Fixtures of the client tests: a scripted quorum and a sidecar."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ async def test_who_waits_for_a_first_leader_may_be_a_voter(
 async def test_a_host_that_cannot_be_reached_may_have_a_quorum(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a leader that stands still, once its queue of connections is full."""
+    """A suspended leader is one, once its queue of connections is full."""
     monkeypatch.setattr(leader_probe, "PROBE_TIMEOUT_S", 0.2)
     with socket.socket() as full, contextlib.ExitStack() as waiting:
         full.bind((HOST, 0))

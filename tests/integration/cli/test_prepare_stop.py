@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def prepare(port: int, *words: str) -> int:
-    """The exit status; the sidecar is served meanwhile."""
+    """Return the exit status; the sidecar is served while the command runs."""
     arguments = ("prepare-stop", "--admin", f"{HOST}:{port}", "--timeout-ms", "30000", *words)
     return await asyncio.to_thread(main, arguments)
 

@@ -310,7 +310,7 @@ async def test_a_process_that_is_killed_founds_once(init: Init, step: str) -> No
     assert status == -signal.SIGKILL, said
     recorded = init.record
     if recorded is not None:
-        # What was begun goes on without another look.
+        # What was begun is finished without another look.
         init.names = {1: "EAI_AGAIN", 2: "EAI_AGAIN"}
 
     status, said = await init.run()

@@ -35,7 +35,7 @@ END: Final = Offset(100)
 def refusal(
     error: ErrorCode, reason: m.Reason | None, message: str = "why", **metadata: str
 ) -> m.MembershipResponse:
-    """What a leader says when it refuses."""
+    """The error with which a leader refuses."""
     leader = m.LeaderInfo(NodeId(1), Epoch(5))
     return m.MembershipResponse(error, message, leader, reason, tuple(metadata.items()))
 
@@ -57,7 +57,7 @@ class _Handler:
 class ScriptedQuorum:
     """Nodes 1, 2, ... of which one leads. An async context manager.
 
-    Changes are made at once, unless `answers` holds something else to say.
+    Changes are made immediately, unless `answers` holds another answer.
     """
 
     def __init__(self, count: int = 3) -> None:
@@ -111,7 +111,7 @@ class ScriptedQuorum:
         self.servers[node_id], self.addresses[node_id] = server, (HOST, port)
 
     async def stop(self, node_id: int) -> None:
-        """Close a node's listener and connections at once."""
+        """Close a node's listener and connections immediately."""
         await self.servers.pop(node_id).stop()
 
     def endpoints(self, node_id: int) -> tuple[Endpoint, ...]:
@@ -120,7 +120,7 @@ class ScriptedQuorum:
         return (Endpoint("GRPC", *self.addresses[node_id]),)
 
     async def answer(self, node_id: int, request: m.Request) -> m.Response:
-        """What one node says."""
+        """Answer a request as one node."""
         if isinstance(request, m.DescribeQuorumRequest):
             return self._describe(node_id)
         assert isinstance(request, m.MembershipRequest)
@@ -135,7 +135,7 @@ class ScriptedQuorum:
         return self.perform(request)
 
     def perform(self, request: m.MembershipRequest) -> m.MembershipResponse:
-        """Make the change, as if it were committed at once."""
+        """Make the change, as if it were committed immediately."""
         match request:
             case m.AddRaftVoterRequest(voter=key):
                 self.voters[key.node_id] = key

@@ -268,7 +268,7 @@ async def test_pages_may_be_had_one_by_one(served: Served) -> None:
     ) as client:
         found = [page async for page in client.read_pages(DescribeTopics(), current=True)]
     assert found == [first, last]
-    # The second page may come from anybody, who is not to know less than the first.
+    # The second page may come from any controller that knows as much as the first one.
     assert served.controller.reads == [
         (DescribeTopics((), None, LIMIT), 0, True),
         (DescribeTopics((), Cursor("a", 3), LIMIT), 7, False),
@@ -345,6 +345,6 @@ async def test_a_last_read_cut_short_does_not_unsay_what_was_said(leaderless: Le
 
 
 async def test_a_write_is_not_asked_for_with_hardly_any_time_left(leaderless: Leaderless) -> None:
-    """Its outcome would be unknown, which it is not as long as everybody said that he leads not."""
+    """Its outcome would be unknown, but is known while every controller denied that it leads."""
     with pytest.raises(QuorumUnavailableError, match="it knows no leader"):
         await leaderless.write(REQUEST)

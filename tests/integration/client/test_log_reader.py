@@ -97,7 +97,7 @@ async def test_a_reader_that_names_the_epoch_below_is_told_whether_the_log_has_i
             # It has one record less of that epoch.
             lost = await reader.fetch(end + 1, epoch=epoch)
             assert (lost.is_diverging, lost.data) == (True, b"")
-        # It is the client's, which goes on.
+        # It belongs to the client, which stays open.
         async with LogReader(timeout_ms=300, client=quorum.client) as reader:
             with pytest.raises((AdminError, QuorumUnavailableError), match="before 1000"):
                 await reader.fetch(end, epoch=Epoch(1000))

@@ -1,4 +1,4 @@
-"""Servers that take a call and never answer it: another leader is found meanwhile."""
+"""Servers that take a call and never answer it: the client finds another leader in that time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.integration.client.scripted import ScriptedQuorum
     from tests.integration.rpc.conftest import Served
 
-# Time for a call to arrive; nobody else is asked as long as it lasts.
+# Time for a call to arrive; no other server is asked as long as it lasts.
 IMPATIENT_S = 2.0
 
 
@@ -43,13 +43,13 @@ def _endless_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def at(one: Served, epoch: int) -> ControllerApiError:
-    """What a follower says."""
+    """The error of a follower."""
     hint = LeaderInfo(NodeId(2), Epoch(epoch), (Endpoint("GRPC", HOST, one.port),))
     return ControllerApiError(ErrorCode.NOT_CONTROLLER, "not here", leader=hint)
 
 
 def leads(one: Served, epoch: int) -> m.DescribeQuorumResponse:
-    """What a leader says of itself."""
+    """The description of a quorum by its leader."""
     ways = (Endpoint("GRPC", HOST, one.port),)
     return m.DescribeQuorumResponse(
         error=ErrorCode.NONE, leader=m.LeaderInfo(NodeId(2), Epoch(epoch), ways)
@@ -57,7 +57,7 @@ def leads(one: Served, epoch: int) -> m.DescribeQuorumResponse:
 
 
 def follows(one: Served, epoch: int) -> m.DescribeQuorumResponse:
-    """What a follower of it says."""
+    """The description of a quorum by a follower."""
     ways = (Endpoint("GRPC", HOST, one.port),)
     leader = m.LeaderInfo(NodeId(1), Epoch(epoch), ways)
     return m.DescribeQuorumResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=leader)

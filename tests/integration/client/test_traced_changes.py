@@ -33,7 +33,7 @@ TO_LEADER = "quorate.raft.v1.Raft/AddRaftVoter"
 
 @pytest.fixture(autouse=True)
 def found() -> Iterator[Recorded]:
-    """What was recorded; tracing is on before the sidecar is made."""
+    """The recorded spans; tracing is on before the sidecar is made."""
     with recorded() as spans:
         yield spans
 
@@ -53,7 +53,7 @@ async def test_a_change_is_one_trace_from_its_caller_to_the_leader(
         return [span for span in found.named(name) if span.kind is kind]
 
     async with asyncio.timeout(WAIT_S):
-        while not of(TO_SIDECAR, SpanKind.SERVER):  # noqa: ASYNC110 - its end is told nobody
+        while not of(TO_SIDECAR, SpanKind.SERVER):  # noqa: ASYNC110 - its end has no event
             await asyncio.sleep(0.001)
     (asked,), (served,) = of(TO_SIDECAR, SpanKind.CLIENT), of(TO_SIDECAR, SpanKind.SERVER)
     first, second = of(TO_LEADER, SpanKind.CLIENT)

@@ -1,4 +1,4 @@
-"""Both transports on both ends: whoever calls whom, calls are the same."""
+"""Both transports on both ends: calls are the same in every combination."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ MUCH = 64 * 1024 * 1024
 
 @pytest.fixture(params=["plain", "tls"])
 def context(request: pytest.FixtureRequest, tmp_path: Path) -> ssl.SSLContext | None:
-    """What a listener shakes hands with, or None for plaintext."""
+    """The TLS context of a listener, or None for plaintext."""
     return None if request.param == "plain" else tls_context(tmp_path)
 
 
@@ -44,7 +44,7 @@ def tls_context(folder: Path) -> ssl.SSLContext:
 
 
 def trusting(context: ssl.SSLContext | None) -> ssl.SSLContext | None:
-    """What a client shakes hands with, who takes any certificate."""
+    """The TLS context of a client that accepts any certificate."""
     if context is None:
         return None
     any_of = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -86,7 +86,7 @@ async def is_greeted(port: int, context: ssl.SSLContext | None, source: str = HO
     except OSError:
         return False
     try:
-        # One that is refused is told by an empty SETTINGS, and a GOAWAY.
+        # A refused connection gets an empty SETTINGS, and a GOAWAY.
         return (await reader.readexactly(9))[2] > 0
     except (asyncio.IncompleteReadError, OSError):
         return False
@@ -189,7 +189,7 @@ async def test_a_server_stops_whoever_reads_nothing(context: ssl.SSLContext | No
         writer.write(peers.headers(flags=peers.WHOLE))
         writer.write(peers.data(frame_message(b""), flags=peers.END))
         async with asyncio.timeout(WAIT_S):
-            # Neither is told to anybody.
+            # Neither causes an event.
             while not any(link._liveness.blocked_s is not None for link in server._links):  # noqa: ASYNC110
                 await asyncio.sleep(0)
             await server.stop(None)

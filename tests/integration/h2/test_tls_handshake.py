@@ -39,7 +39,7 @@ class Client:
         self._session = context.wrap_bio(self._incoming, self._outgoing)
 
     def step(self) -> bool:
-        """Go on with the handshake, and send what it says; whether it is done."""
+        """Continue the handshake, and send its output; whether it is done."""
         is_done = True
         try:
             self._session.do_handshake()
@@ -126,7 +126,7 @@ def test_first_messages_of_many_clients_are_computed_with_in_turns(
                 assert not one.step()
             await computed.until(lambda: len(computed.steps) >= MANY + 1)
             first = computed.steps[: MANY + 1]
-            # One client's turn is one step; another client that used little has one beside it.
+            # One client's turn is one step; another client that used little has one in parallel.
             assert max(Counter(iteration for iteration, _ in first).values()) <= 2
             assert OTHER in [address for _, address in first[: MANY // 2]]
             await asyncio.gather(*(one.finish() for one in clients))

@@ -1,7 +1,7 @@
-"""A quorum of real processes whose voters come and go.
+"""A quorum of real processes whose voters are added and removed.
 
 Node 1 is formatted as the only voter; nodes that come later have empty directories of their own and
-join. Clients write all the while, and what they were told is kept.
+join. Clients write all the time, and the responses that they got are kept.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Members(Controllers):
             await asyncio.sleep(POLL_S)
 
     async def add(self, node_id: int) -> None:
-        """Make a running observer a voter; one that was added meanwhile is fine."""
+        """Make a running observer a voter; it is fine if it has become one before."""
         voter = self.voter(node_id)
         request = m.AddRaftVoterRequest(
             cluster_id=self.plan.cluster_id,
@@ -202,7 +202,7 @@ class Members(Controllers):
 
 
 class Load:
-    """A client that creates topics, one after another, and remembers what it was told."""
+    """A client that creates topics, one after another, and remembers the responses."""
 
     def __init__(self, members: Members) -> None:
         self.members = members

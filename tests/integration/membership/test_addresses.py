@@ -94,7 +94,7 @@ async def test_two_voters_find_each_other_when_the_one_that_is_behind_has_moved(
         leader_id = await members.leader_id()
         behind = 3 - leader_id
         await members.kill(behind)
-        # It cannot be committed, and so nobody is told; but it is in the leader's log. A client
+        # It cannot be committed, so no caller gets it; but it is in the leader's log. A client
         # that looks for the leader may ask the one that was killed, and learn nothing of it.
         leader = members.all_nodes[leader_id].address
         writing = asyncio.ensure_future(

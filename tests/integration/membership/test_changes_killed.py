@@ -1,4 +1,4 @@
-"""kill -9 in the middle of changes: afterwards the old set is in force, or the new one.
+"""kill -9 in the middle of changes: afterwards the old set is in effect, or the new one.
 
 The simulator kills at each effect (tests/simulation); here real processes die somewhere on the way,
 the leader, the one that joins or leaves, or both. What is drawn comes from the clock; a failure
@@ -95,12 +95,12 @@ async def _may_change(members: Members, *, is_add: bool) -> None:
 
 
 async def _unhurt(members: Members) -> float:
-    """The time that an addition and a removal take when nobody dies, on the average."""
+    """The average time of an addition and a removal without a kill, in seconds."""
     took_s = 0.0
     for is_add in (True, False):
         is_done = False
         while not is_done:
-            # One that was refused, or whose leader went meanwhile, says nothing of the time.
+            # One that was refused, or whose leader was lost, says nothing of the time.
             await (members.remove(NEWCOMER) if is_add else members.add(NEWCOMER))
             await _may_change(members, is_add=is_add)
             leader_id = await members.leader_id()
@@ -131,7 +131,7 @@ async def _change_and_kill(
 
 
 async def _asked(members: Members, leader_id: int, *, is_add: bool) -> m.MembershipResponse | None:
-    """What the leader answers; None when it is not known what it did."""
+    """The leader's answer; None if the outcome is unknown."""
     cluster_id, voter = members.plan.cluster_id, members.voter(NEWCOMER)
     request: m.MembershipRequest
     if is_add:
@@ -149,7 +149,7 @@ async def _asked(members: Members, leader_id: int, *, is_add: bool) -> m.Members
 
 
 async def _come_back(members: Members, victims: list[int]) -> list[int]:
-    """Start who died; the set that is in force once nothing is pending."""
+    """Start the victims; return the set that is in effect once nothing is pending."""
     for victim in victims:
         await members.start(victim)
     quorum = await members.settled()

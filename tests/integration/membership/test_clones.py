@@ -70,7 +70,7 @@ async def test_a_copy_of_a_voter_is_refused_and_told_of(tmp_path: Path) -> None:
         entry = next(v for v in quorum.voters if v.key.node_id == victim)
         assert [e.port for e in entry.endpoints] == [members.all_nodes[victim].port]
         await load.goes_on()
-        # Whichever process stops, what was acknowledged is on the disks of the voters.
+        # Acknowledged writes are on the disks of the voters, no matter which process stops.
         await members.kill(CLONE)
         await members.kill(await members.leader_id())
         await load.goes_on()

@@ -71,7 +71,7 @@ async def test_a_second_quorum_stands_down_and_the_first_goes_on(tmp_path: Path)
         await members.bring_up(4)
         await stands_down(members, 4)
         await load.goes_on()
-        # Whichever voter leads next, the other quorum's replica takes no part.
+        # The other quorum's replica takes no part, no matter which voter leads next.
         await members.kill(await members.leader_id())
         await load.goes_on()
         await members.kill(4)

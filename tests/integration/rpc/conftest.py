@@ -166,7 +166,7 @@ async def served() -> AsyncIterator[Served]:
 
 @pytest.fixture
 async def another() -> AsyncIterator[Served]:
-    """A second server beside it."""
+    """A second server in the same test."""
     one = await serve()
     yield one
     await one.server.stop()

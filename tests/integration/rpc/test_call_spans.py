@@ -51,7 +51,7 @@ RAFT = "quorate.raft.v1.Raft/"
 
 @pytest.fixture(autouse=True)
 def found() -> Iterator[Recorded]:
-    """What was recorded; tracing is on before any server or client is made."""
+    """The recorded spans; tracing is on before any server or client is made."""
     with recorded(fetch_ratio=1.0) as spans:
         yield spans
 
@@ -70,7 +70,7 @@ def of_kind(found: Recorded, name: str, kind: SpanKind) -> list[ReadableSpan]:
 async def ended(found: Recorded, name: str, kind: SpanKind) -> ReadableSpan:
     """The one span of that kind, once it has ended: a server's does after its answer has left."""
     async with asyncio.timeout(WAIT_S):
-        while not (spans := of_kind(found, name, kind)):  # noqa: ASYNC110 - nobody tells
+        while not (spans := of_kind(found, name, kind)):  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0.001)
     (span,) = spans
     return span

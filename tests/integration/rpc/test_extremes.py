@@ -1,4 +1,4 @@
-"""Whatever a peer sends, the core takes it or it is refused before, in every role.
+"""The core takes any message of a peer, or it is refused before, in every role.
 
 See rule `input_bounds`.
 """
@@ -38,7 +38,7 @@ READERS: Final[dict[str, Callable[[Any], m.Request]]] = {
 METHODS: Final = [
     (name, descriptor)
     for service, name, descriptor in extremes.methods()
-    # What ApiVersions answers is the same for everybody, and nothing of its request is looked at.
+    # What ApiVersions answers is the same for all callers, and its request is not looked at.
     if service == "Raft" and name != "ApiVersions"
 ]
 LATER_MS: Final = 5_000

@@ -1,4 +1,4 @@
-"""Health over a real socket: three services that say what they were told, and reflection."""
+"""Health over a real socket: three services with the status that is set, and reflection."""
 
 from __future__ import annotations
 

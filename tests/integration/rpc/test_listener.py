@@ -115,7 +115,7 @@ async def test_calls_that_came_before_the_stop_are_answered(
         await ask(raft_pb2.ApiVersionsRequest(), timeout=60)
         calls = [ask(raft_pb2.ApiVersionsRequest(), timeout=60) for _ in range(100)]
         await asyncio.sleep(0)
-        # They arrive while this loop, which is the server's too, stands still.
+        # They arrive while this loop, which is the server's too, is blocked.
         time.sleep(0.2)  # noqa: ASYNC251
         await server.stop(60)
         answers = await asyncio.gather(*calls, return_exceptions=True)
@@ -137,7 +137,7 @@ async def test_one_connection_holds_a_thousand_calls_at_most() -> None:
         assert client.settings[MAX_CONCURRENT_STREAMS] == 1024
         for _ in range(3000):
             client.begin("/quorate.controller.v1.Controller/WriteStream")
-        # Ours answers those for which there is no place before so many are open.
+        # Ours answers the excess calls before so many are open.
         wanted = {REFUSED_STREAM} if chosen() is Transport.GRPCIO else {NO_ERROR}
         await until(lambda: client.is_closed or not wanted.isdisjoint(client.resets))
     await server.stop()

@@ -184,7 +184,7 @@ R = m.Reason
 
 
 def common(request: m.AddRaftVoterRequest | m.RemoveRaftVoterRequest) -> Iterator[Row]:
-    """What AddRaftVoter and RemoveRaftVoter share."""
+    """The cases that AddRaftVoter and RemoveRaftVoter share."""
     stray = replace(request, cluster_id=ClusterId("other"))
     yield Row(
         ErrorCode.INCONSISTENT_CLUSTER_ID, R.INCONSISTENT_CLUSTER_ID, "this is cluster", stray
@@ -260,7 +260,7 @@ def of_add() -> Iterator[Row]:
         TIMED_OUT,
         R.NOT_COMMITTED_IN_TIME,
         "not committed in time",
-        # It is appended at once, and waits for no Fetch of the others.
+        # It is appended immediately, and waits for no Fetch of the others.
         replace(ADD, force=True),
         with_observer,
         appended_then_silence,

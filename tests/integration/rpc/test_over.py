@@ -1,7 +1,7 @@
-"""What a call holds is freed when it is over, without the garbage collector.
+"""Everything that a call holds is freed when it is over, without the garbage collector.
 
-The collector never comes to what it has set aside (server/memory/gc_tuning.py), and a call under
-way may be among that.
+The collector never scans what it has frozen (server/memory/gc_tuning.py), and a call in
+flight may be among that.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _all_contexts() -> list[object]:
 
 @pytest.fixture
 def contexts() -> Iterator[Contexts]:
-    """Counted while the collector stands still."""
+    """The contexts, counted while the collector is disabled."""
     gc.collect()
     gc.disable()
     yield Contexts()

@@ -1,4 +1,4 @@
-"""What a refused call held is free again when it has ended, not when the collector comes by."""
+"""A refused call frees its resources when it has ended, not when the collector runs."""
 
 from __future__ import annotations
 

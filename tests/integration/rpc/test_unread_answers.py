@@ -1,4 +1,4 @@
-"""A client that asks for much and reads nothing of it is in nobody else's way."""
+"""A client that asks for much and reads nothing of it does not hinder other clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of somebody with a certificate, and how they are refused."""
+"""Calls with a party's certificate, and their rejections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def calling(served: Served, stores: Stores, party: str) -> AsyncIterator[grpc.aio.Channel]:
-    """A channel of somebody."""
+    """A channel of a party."""
     async with open_channel(
         *served.address, tls=stores.files(party), transport=chosen()
     ) as channel:
@@ -32,7 +32,7 @@ async def calling(served: Served, stores: Stores, party: str) -> AsyncIterator[g
 
 
 async def refusal(call: Awaitable[object]) -> ErrorStatus:
-    """How a call was refused."""
+    """The status with which a call was refused."""
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await asyncio.wait_for(call, WAIT_S)
     found = error_info_of(raised.value)

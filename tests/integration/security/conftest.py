@@ -22,7 +22,7 @@ __all__ = ["each_transport"]
 
 @pytest.fixture
 def stores(tmp_path: Path) -> Stores:
-    """Certificates for everybody."""
+    """Certificates for all parties."""
     made = Stores(tmp_path / "tls")
     for party in PARTIES:
         made.give(party)
@@ -31,7 +31,7 @@ def stores(tmp_path: Path) -> Stores:
 
 @pytest.fixture
 async def guarded(stores: Stores) -> AsyncIterator[Served]:
-    """A server of mutual TLS that lets everybody do what the lists say."""
+    """A server of mutual TLS that grants every party what the lists say."""
     access = Access(IDENTITIES, frozenset({"User:CN=admin"}))
     callers = CallerPolicy(access, is_voter=VOTER_IDS.__contains__)
     one = await serve(tls=stores.files("controller"), caller_policy=callers)

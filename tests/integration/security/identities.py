@@ -1,4 +1,4 @@
-"""Who is who in these tests, and what each may do."""
+"""Parties of these tests, and what each may do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from quorate.controller.authorization.authorizer import Operation
 from quorate.controller.authorization.config_authorizer import ConfigAuthorizer
 
 # Peers vote, brokers register, operators change the cluster, viewers look, readers get the log;
-# strangers have a certificate only.
+# outsiders have a certificate only.
 PARTIES: Final = (
     "controller",
     "root",

@@ -1,4 +1,4 @@
-"""Three controllers that speak mutual TLS with everybody, behind an authoriser."""
+"""Three controllers that use mutual TLS on every connection, behind an authoriser."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class SecureQuorum(Quorum):
         return Path(self.command_config("root"))
 
     def command_config(self, party: str | None) -> str:
-        """The file of properties with which somebody connects."""
+        """The file of properties with which a party connects."""
         config = self.stores.folder / f"{party or 'nobody'}.properties"
         lines = ["security.protocol=SSL", f"ssl.truststore.location={self.stores.truststore}"]
         lines.append(f"{TRANSPORT}={chosen()}")
@@ -77,7 +77,7 @@ class SecureQuorum(Quorum):
         return str(config)
 
     async def cli_as(self, party: str | None, *arguments: str) -> tuple[int | None, str, str]:
-        """Run a command as somebody; its exit status, stdout and stderr."""
+        """Run a command as a party; its exit status, stdout and stderr."""
         config = self.command_config(party)
         command, *rest = arguments
         options = ["--bootstrap-controller", self.bootstrap_servers, "--command-config"]
@@ -91,7 +91,7 @@ class SecureQuorum(Quorum):
         return process.returncode, stdout.decode(), stderr.decode()
 
     def said(self, node_id: int, words: str) -> int:
-        """How many lines of a node's log hold these words."""
+        """The number of lines of a node's log that hold these words."""
         lines = self.nodes[node_id].output_path.read_text(errors="replace").splitlines()
         return sum(words in line for line in lines)
 

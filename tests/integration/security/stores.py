@@ -35,7 +35,7 @@ class Stores:
         return self.folder / f"{party}.pem"
 
     def trust(self, *authorities: Authority) -> None:
-        """Let everybody trust these from now on."""
+        """Let all parties trust these from now on."""
         replace(self.truststore, b"".join(one.pem for one in authorities))
 
     def give(self, party: str, leaf: Leaf | None = None) -> Path:
@@ -56,16 +56,16 @@ class Stores:
         )
 
     def files(self, party: str | None) -> TlsFiles:
-        """What `settings` name; looked at again when `look_again` says so."""
+        """The files that `settings` name; looked at again after `look_again`."""
         return TlsFiles(self.settings(party), monotonic_s=lambda: self.seconds)
 
     def look_again(self) -> None:
-        """Let the time pass after which files are looked at anew."""
+        """Let the time pass after which files are read again."""
         self.seconds += POLL_S
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Write at once, as every rotation of certificates has to."""
+    """Write atomically, as every rotation of certificates has to."""
     new = path.with_suffix(".new")
     new.write_bytes(data)
     new.rename(path)

@@ -1,4 +1,4 @@
-"""Who may call what, over mutual TLS."""
+"""Rights to call methods, over mutual TLS."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ async def test_an_admin_service_calls_for_others_and_nobody_else_does(
     (await guarded.controller.asked())[1].set_result(CREATED)
     await writing
     assert guarded.controller.callers[0].principal == "User:CN=creator"
-    # It is judged as that one, who may do less than others may.
+    # It is checked as that principal, who may do less than others may.
     refused = await refusal(write("admin", "User:CN=viewer"))
     assert refused.metadata["principal"] == "User:CN=viewer"
     # A super user, too, would lend its rights to all that it names.

@@ -26,7 +26,7 @@ FITTING = {
 
 
 class FarQuorum(SecureQuorum):
-    """Everybody reaches a node by a port behind which there is a long way to it."""
+    """A quorum whose nodes are reached by ports behind which there is a long way to them."""
 
     def __init__(self, root: Path, stores: Stores) -> None:
         super().__init__(root, stores)
@@ -52,7 +52,7 @@ async def test_voters_far_apart_are_a_quorum(tmp_path: Path, stores: Stores) -> 
             first = (await quorum.leader()).leader
             await quorum.client.write(set_config("1"))
             await quorum.assert_logs_agree()
-            # Nobody has missed the leader meanwhile.
+            # No voter has timed out on the leader since.
             assert (await quorum.leader()).leader.epoch == first.epoch
             # And another takes its place.
             assert first.leader_id is not None

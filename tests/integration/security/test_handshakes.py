@@ -1,4 +1,4 @@
-"""What a client is told when no connection comes about."""
+"""Errors that a client gets when it cannot connect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def answer(served: Served, tls: TlsFiles | None, host: str = "127.0.0.1") -> str:
-    """Why the server cannot be asked."""
+    """The reason for which the server cannot be asked."""
     server = (host, served.port)
     async with ControllerClient(
         [server], timeout_ms=int(WAIT_S * 1000), tls=tls, transport=chosen()

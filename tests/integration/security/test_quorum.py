@@ -43,11 +43,11 @@ async def test_a_quorum_commits_and_refuses_who_may_not(tmp_path: Path, stores: 
         status, stdout, stderr = await quorum.cli_as("viewer", *DESCRIBE)
         assert (status, stderr) == (0, "")
         assert "LeaderId:" in stdout
-        # Without a certificate a client is told what it can know: the server hung up.
+        # Without a certificate a client gets the error that it can know: the server hung up.
         status, _, stderr = await quorum.cli_as(None, *DESCRIBE, "--timeout-ms", "5000")
         assert status == 1
         assert "it wants a client certificate, set ssl.keystore.location" in stderr
-        # An expired one is found before anybody is called.
+        # An expired one is found before any call.
         status, _, stderr = await quorum.cli_as("late", *DESCRIBE)
         assert status == 1
         assert stderr.startswith(
@@ -96,7 +96,7 @@ async def test_certificates_and_authorities_are_rotated_under_load(
         writers = asyncio.gather(*(write() for _ in range(WRITERS)))
 
         async def rotated(times: int) -> None:
-            """Every node uses the new files, and commits go on."""
+            """Every node uses the new files, and commits continue."""
             stores.look_again()
             await quorum.read_anew(times)
             enough = commits[0] + 10 * WRITERS
@@ -115,7 +115,7 @@ async def test_certificates_and_authorities_are_rotated_under_load(
         await rotated(3)
         has_ended.set()
         await writers
-        # Nobody lost its leader meanwhile, and the old authority is worth nothing any more.
+        # No node has lost its leader since, and the old authority is not trusted any more.
         assert (await quorum.leader()).leader == before
         await quorum.assert_logs_agree()
         old = stores.files("viewer")

@@ -1,4 +1,4 @@
-"""Readers of the log, which are no replicas and may do nothing else."""
+"""Readers of the log, which are not replicas and may do nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backup and recovery beside controllers that speak mutual TLS: asked as a peer, or not judged."""
+"""Backup and recovery next to controllers with mutual TLS: asked as a peer, or not checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New certificates come into use on both ends while calls go on."""
+"""New certificates come into use on both ends while calls continue."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ async def test_a_fetch_stream_moves_to_the_new_certificate_between_two_answers(
         )
     )
     assert isinstance(await asyncio.wait_for(peers.answers.get(), WAIT_S), m.FetchResponse)
-    # The next one opens a channel as somebody else; the old stream ends without a failed call.
+    # The next one opens a channel as another party; the old stream ends without a failed call.
     peers.fetch(3)
     assert isinstance(await peers.answered(13), m.FetchResponse)
     assert peers.answers.empty()

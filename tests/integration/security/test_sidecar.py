@@ -45,7 +45,7 @@ def certificate_of(stores: Stores, party: str) -> dict[str, str]:
 
 
 async def refused(call: Awaitable[object]) -> str:
-    """How a call was refused, on one line."""
+    """The status of a refused call, on one line."""
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await call
     refusal = error_info_of(raised.value)

@@ -1,4 +1,4 @@
-"""What is wrong with certificates is found before a controller listens."""
+"""Faulty certificates are found before a controller listens."""
 
 from __future__ import annotations
 

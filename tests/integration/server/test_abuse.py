@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 MIB: Final = 1024 * 1024
-# What docs/operations.md states for one address that does all of it at once.
+# What docs/operations.md states for one address that does all of it in parallel.
 RSS_MAX: Final = 1024 * MIB
 ABUSER: Final = "127.0.0.2"
 CONNECTIONS: Final = 10
@@ -41,7 +41,7 @@ WATCH = "/grpc.health.v1.Health/Watch"
 
 
 def rss(pid: int) -> int:
-    """What a process holds, in bytes."""
+    """The resident memory of a process, in bytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
@@ -75,7 +75,7 @@ def fetch(cluster_id: str, replica_id: int, epoch: int) -> bytes:
 
 
 class Abuse:
-    """Connections of one address, and what they were told."""
+    """Connections of one address, and the responses that they got."""
 
     def __init__(self, stack: AsyncExitStack) -> None:
         self._stack = stack
@@ -98,7 +98,7 @@ class Abuse:
         return b"".join(part for one in self._connections[path] for part in one.trailers)
 
     async def of_controller(self, node: NodePlan, cluster_id: str, epoch: int) -> None:
-        """Everything at once, by the thousand."""
+        """Do everything in parallel, by the thousand."""
         read, large = parked_read(), bytes(MIB - 1000)
         writes = [write(number) for number in range(100)]
         address = node.address
@@ -190,5 +190,5 @@ async def test_a_leader_bounds_what_one_address_takes(tmp_path: Path) -> None:
         for path in (READ, WRITE_STREAM, FETCH_ONCE, WATCH):
             await eventually(lambda path=path: wait in abuse.told(path))  # type: ignore[misc]
         await eventually(lambda: whole in abuse.told(VOTE))
-        # Which of the two bounds ends them depends on how many the leader hears of in one turn.
+        # Which of the two bounds ends them depends on how many reach the leader in one turn.
         await eventually(lambda: whole in abuse.told(WRITE) or wait in abuse.told(WRITE))

@@ -1,4 +1,4 @@
-"""Whatever a client sends, the controller goes on, and what it wrote can be read.
+"""The controller survives anything that a client sends, and what it wrote can be read.
 
 See rule `input_bounds`.
 """
@@ -49,7 +49,7 @@ WHO: Final = m.ApiVersionsResponse(
 
 
 class _Aborted(Exception):
-    """How a call ends that was refused."""
+    """The end of a call that was refused."""
 
 
 class _Context:
@@ -95,7 +95,7 @@ async def _one(message: object) -> AsyncIterator[object]:
 
 
 async def _call(service: Any, method: str, message: Message) -> None:  # noqa: ANN401
-    """One call, answered, refused, or given up because it waits for somebody else."""
+    """Make one call: answered, refused, or given up because it waits for another one."""
     handler = service.handler_for(service.descriptor.methods_by_name[method])
 
     async def run() -> None:

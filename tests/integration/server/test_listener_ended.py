@@ -1,6 +1,6 @@
 """A request that ends grpcio's server does not end the controller: it listens again.
 
-Our own transport refuses it, and goes on.
+Our own transport refuses it, and continues.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ async def test_all_listeners_serve_the_same_and_tell_of_their_own_address_first(
                 await client.read(ListTopics())
                 described = await client.describe_quorum()
                 assert described.leader.endpoints == seen
-                # An entry of before this listener is mended by the first leader.
+                # An entry older than this listener is corrected by the first leader.
                 assert [state.endpoints for state in described.voters] == [seen]
 
 

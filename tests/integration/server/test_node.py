@@ -1,4 +1,4 @@
-"""One node with its sockets: served, measured, handed over, closed."""
+"""One node with its sockets: served, measured, drained, closed."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def running(config: ControllerConfig) -> AsyncIterator[Node]:
 
 
 async def until(config: ControllerConfig, service: str) -> None:
-    """Return when the service is told to be serving."""
+    """Return when the service is reported to be serving."""
     async with open_channel(HOST, config.health_port, transport=chosen()) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         async for answer in stub.Watch(health_pb2.HealthCheckRequest(service=service)):
@@ -191,7 +191,7 @@ async def test_a_node_without_a_leader_says_why(
         unresolved = "nowhere.invalid cannot be resolved"
         await eventually(lambda: refused in caplog.text and unresolved in caplog.text)
     assert "no leader is known in epoch 0" in caplog.text
-    # asyncio tells of futures whose failure was not taken, once they are gone.
+    # asyncio reports futures whose failure was not taken, once they are collected.
     gc.collect()
     assert "never retrieved" not in caplog.text
 
@@ -260,7 +260,7 @@ async def test_who_does_not_believe_its_leader_is_not_ready(
 async def test_room_on_a_full_disk_is_measured_on(
     properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What waits for somebody to make room tells them how much there is."""
+    """An operator who makes room can read the free space."""
     monkeypatch.setattr("quorate.server.node._TICK_S", 0.01)
     config = read_config(properties, {})
     async with running(config) as node:

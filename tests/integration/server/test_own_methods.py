@@ -136,7 +136,7 @@ ENDINGS: Final[dict[str, Callable[[int], WriteRequest]]] = {
 
 
 def alike(message: Any) -> Any:  # noqa: ANN401 - of any reply
-    """What has to be the same of two."""
+    """The part that has to be the same in two replies."""
 
     def stripped(value: Any) -> Any:  # noqa: ANN401
         if isinstance(value, dict):

@@ -57,7 +57,7 @@ async def spawn(path: str) -> asyncio.subprocess.Process:
 
 
 async def said_at_its_end(process: asyncio.subprocess.Process) -> str:
-    """What it wrote; it ends by itself, or the test fails."""
+    """Its output; the process ends without a signal, or the test fails."""
     try:
         async with asyncio.timeout(WAIT_S):
             return (await process.communicate())[1].decode()
@@ -232,7 +232,7 @@ async def test_a_controller_is_not_ready_before_its_advertised_host_resolves(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It leads meanwhile; and once that was right, a failure of DNS takes nothing back."""
+    """It leads in that time; and once the name was right, a failure of DNS changes nothing."""
     monkeypatch.setattr(advertised_host, "WARNED_AFTER_S", 0.0)
     system, known = socket.getaddrinfo, list[str]()
 
@@ -316,7 +316,7 @@ async def test_a_stop_does_not_wait_for_the_lookup_of_a_listeners_host(
 
 
 def files_in(directory: str) -> list[str]:
-    """What this process has open there."""
+    """The files that this process has open there."""
     found = []
     for descriptor in os.listdir("/proc/self/fd"):
         with suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""A controller whose descriptors are all taken by connections goes on, and comes back.
+"""A controller whose descriptors are all taken by connections survives, and recovers.
 
 See rule `disk_error_classes`.
 """
@@ -37,7 +37,7 @@ def change(number: int) -> IncrementalAlterConfigs:
 
 
 def until_full(pid: int, limit: int) -> None:
-    """Nothing tells of it but the process's own list."""
+    """Wait until no descriptor is free, by the process's own list: nothing else shows it."""
     end = time.monotonic() + WAIT_S
     while len(list(Path(f"/proc/{pid}/fd").iterdir())) < limit:
         assert time.monotonic() < end, "connections do not take all descriptors"

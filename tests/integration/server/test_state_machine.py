@@ -1,4 +1,4 @@
-"""What a controller hosts, and the records that `format` left for it."""
+"""State machines that a controller hosts, and the records that `format` left for them."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class History:
         act()
 
     def _write(self, record: MetadataRecord) -> None:
-        # Several records of one batch have one time; between batches it may stand still.
+        # Several records of one batch have one time; it need not advance between batches.
         self._now_ms += self._random.choice((0, 0, 1, 500, 20_000))
         self.entries.append(Entry(len(self.entries), self._now_ms, record))
 

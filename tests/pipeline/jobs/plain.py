@@ -134,7 +134,7 @@ def _next(old: State, record: PartitionChangeRecord, at: tuple[int, int]) -> Sta
 
 
 def last_ms(entries: Iterable[Entry]) -> int:
-    """When the log ends."""
+    """The time at which the log ends."""
     return max(entry.timestamp_ms for entry in entries)
 
 

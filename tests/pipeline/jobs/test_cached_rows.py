@@ -1,4 +1,4 @@
-"""What is kept of a log, and its end."""
+"""Cached rows of a log, and their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damage in a log is told on stderr, and the answer is that of the rest."""
+"""Damage in a log is reported on stderr, and the answer is that of the rest."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_log_that_cannot_be_read_at_all_has_an_answer_that_says_so(
     name: str,
     adaptive: str,
 ) -> None:
-    """Where nothing comes of a part of a plan Spark leaves it out while it runs."""
+    """Spark drops a part of a plan that yields nothing while it runs."""
     monkeypatch.setattr(job_runner, "session", lambda *_, **__: nullcontext(spark))
     unread = tmp_path / f"{0:020}.log"
     unread.mkdir()

@@ -59,7 +59,7 @@ def expected(rows: list[Row]) -> list[dict[str, Any]]:
 
 
 def random_history(seed: int) -> list[Row]:
-    """Epochs of any length, some of which nobody won; some logs begin at a snapshot."""
+    """Epochs of any length, some of them without a winner; some logs begin at a snapshot."""
     draw = random.Random(seed)
     log = Log(offset=draw.choice([0, 77]), epoch=draw.randint(1, 5))
     if log.offset:

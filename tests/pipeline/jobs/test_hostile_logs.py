@@ -1,4 +1,4 @@
-"""Every job over logs in which everything goes wrong, beside a walk and beside numbers by hand."""
+"""Every job over logs in which all goes wrong, against a walk and against numbers by hand."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_log_of_a_snapshot_alone(spark: SparkSession, rows: list[Row]) -> None
 def test_a_snapshot_can_be_asked_for_from_the_time_that_it_covers(
     spark: SparkSession, rows: list[Row]
 ) -> None:
-    """It was written 40 seconds after the last record in it, and the log went on meanwhile."""
+    """It was written 40 seconds after the last record in it, and the log continued in that time."""
     log = frame(spark, rows)
     told = image_tables(log, {"at": moment(at(5))})
     expected = image_at(rows, 99).tables()
@@ -116,7 +116,7 @@ def test_a_snapshot_can_be_asked_for_from_the_time_that_it_covers(
 
 
 def test_logs_whose_tails_were_cut(spark: SparkSession) -> None:
-    """Three voters; one led an epoch for itself, one was cut back and went on with the others."""
+    """Three voters; one led an epoch for itself, one was truncated and rejoined the others."""
     shared = Log(epoch=0)
     shared.lead(1, [1, 2, 3])
     shared.add("VotersRecord", voters(v1=("a", 1), v2=("b", 1), v3=("c", 1)), is_control=True)
@@ -138,7 +138,7 @@ def test_logs_whose_tails_were_cut(spark: SparkSession) -> None:
 
 
 def test_records_whose_times_go_back(spark: SparkSession) -> None:
-    """The log ends with its latest time, whichever record has it."""
+    """The log ends with its latest time, no matter which record has it."""
     log = Log()
     log.lead(1, [1])
     for step_ms in (5000, -3000, -1000):

@@ -1,4 +1,4 @@
-"""What a difference tells is what a comparison of two images of the controller finds."""
+"""A difference is the same as a comparison of two images of the controller."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_every_difference_of_two_images(spark: SparkSession) -> None:
 def differences(
     old: dict[str, Rows], new: dict[str, Rows]
 ) -> Iterator[tuple[str, str, tuple[str, ...], int]]:
-    """(table, change, fields, how many fields are told of what was before)."""
+    """(table, change, fields, the number of fields that show an earlier value)."""
     for table, columns in KEYS.items():
         names = getattr(image_tables, f"{table.upper()}_SCHEMA").names
         before = {tuple(row[at] for at in columns): row for row in old[table]}

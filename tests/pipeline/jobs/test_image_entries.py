@@ -1,4 +1,4 @@
-"""Where a log is cut for an image."""
+"""The offset at which a log is cut for an image."""
 
 from __future__ import annotations
 

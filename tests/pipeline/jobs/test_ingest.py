@@ -82,7 +82,7 @@ def test_an_output_is_not_written_with_another_checkpoint(
 def test_a_checkpoint_is_not_taken_for_an_output_that_lacks_its_batches(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """What it has read already would never come there."""
+    """The batches that it has read already would never arrive there."""
     log, source, output = Log(), tmp_path / "source", tmp_path / "out"
     days_of(log, 2)
     stream = streamed(spark, source, log)

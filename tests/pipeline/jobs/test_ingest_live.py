@@ -65,7 +65,7 @@ class Ingest:
             await process.wait()
 
     def count(self, notes: str) -> int:
-        """How many batches are noted in the checkpoint: as begun in `offsets`, as done in
+        """The number of batches noted in the checkpoint: as begun in `offsets`, as done in
         `commits`."""
         return len(list((self.checkpoint / notes).glob("[0-9]*")))
 
@@ -74,7 +74,7 @@ class Ingest:
         return self._log.read_text(errors="replace")[-4000:]
 
     async def batches(self, notes: str, count: int) -> None:
-        """Wait until that many batches are noted. AssertionError as soon as nobody notes any."""
+        """Wait until so many batches are noted. AssertionError as soon as the job has ended."""
         assert self._process is not None
         try:
             async with asyncio.timeout(DEADLINE_S):

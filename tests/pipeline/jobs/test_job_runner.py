@@ -152,7 +152,7 @@ def test_of_several_directories_the_log_is_read_once_and_the_choice_is_told(
         words = [word for log in logs for word in ("--path", str(log.root))]
         assert main(["elections", *words, "--format", "json"]) == 0
         answers.add(tuple(capsys.readouterr()))
-    # Whichever is named first.
+    # The order in which they are named makes no difference.
     ((rows, told),) = answers
     assert [json.loads(line)["record_count"] for line in rows.splitlines()] == [21]
     assert told == (

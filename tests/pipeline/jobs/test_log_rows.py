@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def begun_at_a_snapshot() -> Log:
-    """A log that goes on from a snapshot taken a minute after its last record."""
+    """A log that continues from a snapshot taken a minute after its last record."""
     log = Log(offset=50)
     log.snapshot([("TopicRecord", {"name": "a"})], taken_ms=60_000)
     log.at_ms += 1000

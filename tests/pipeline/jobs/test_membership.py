@@ -61,7 +61,7 @@ def walk(rows: list[Row]) -> list[tuple[Row, list[Voter] | None, list[Voter]]]:
 
 
 def changes_between(before: list[Voter] | None, after: list[Voter]) -> list[tuple[str, Voter]]:
-    """What became of each voter."""
+    """The change of each voter."""
     if before is None:
         return [("initial", voter) for voter in after]
     told: list[tuple[str, Voter]] = []

@@ -41,7 +41,7 @@ def test_a_log_without_a_record_has_tables_without_rows(
     monkeypatch: pytest.MonkeyPatch,
     words: list[str],
 ) -> None:
-    """As that of a controller that has been formatted, and has heard of nobody yet."""
+    """As that of a controller that has been formatted, and has had no contact with others yet."""
     (tmp_path / f"{0:020}.log").touch()
     monkeypatch.setattr(job_runner, "session", lambda _: nullcontext(spark))
     shown = JOBS[words[0]].tables[0]

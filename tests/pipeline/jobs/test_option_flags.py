@@ -15,7 +15,7 @@ from quorate.pipeline.jobs.option_flags import in_flags
 from quorate.pipeline.source import options
 
 SOURCE = Path(source.__file__).parent
-# Names that are no English word: a sentence has them for the option alone.
+# Names that are not English words: a sentence has them for the option alone.
 OF_SOURCE = [name for name in options._NAMES if not name.islower() or "." in name]
 VALUES = {"START": options.START, "END": options.END}
 

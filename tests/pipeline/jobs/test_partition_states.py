@@ -40,7 +40,7 @@ EVENTS = pa.schema(
 
 
 def event(topic_id: str, partition: int, offset: int, **said: Any) -> Event:  # noqa: ANN401
-    """What one record says; the rest is null."""
+    """An event of one record with these fields; the rest is null."""
     told = {"raises_epoch": False, "is_recovering": False, "timestamp": offset * 1000} | said
     return {"topic_id": topic_id, "partition": partition, "offset": offset} | told
 
@@ -111,7 +111,7 @@ def history(seed: int) -> list[Event]:
 
 
 def change(draw: random.Random) -> Event:
-    """What a PartitionChangeRecord may say."""
+    """A random PartitionChangeRecord."""
     said: Event = {}
     if draw.random() < 0.6:
         said["isr"] = draw.sample((1, 2, 3), draw.randint(0, 3))

@@ -65,7 +65,7 @@ def test_there_is_no_line_between_stages(spark: SparkSession) -> None:
 
 
 def busy(*stages: tuple[int, int, int]) -> SparkSession:
-    """A session with stages under way: tasks that are done, all of them, and those at work."""
+    """A session with stages in progress: tasks that are done, all of them, and those at work."""
     found = {
         number: SimpleNamespace(
             stageId=number, numCompletedTasks=done, numTasks=count, numActiveTasks=active
@@ -89,7 +89,7 @@ def test_the_part_under_way_is_told_with_how_many_there_are() -> None:
 
 
 class Kept:
-    """A stderr that is no terminal; `line` is set once it has one."""
+    """A stderr that is not a terminal; `line` is set once it has one."""
 
     def __init__(self) -> None:
         self.text = ""

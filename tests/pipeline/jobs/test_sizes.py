@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def alive(rows: Sequence[Row]) -> Counter[str]:
-    """How many records of each type a snapshot at the end would keep, by keeping the state."""
+    """The records of each type that a snapshot at the end would keep, by keeping the state."""
     topics: dict[str, str] = {}
     state: dict[tuple[object, ...], str] = {}
     for row in rows:

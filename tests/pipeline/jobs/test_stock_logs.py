@@ -52,7 +52,7 @@ QUORUMS = (
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """The jobs that run over each log; the same in all processes of a run."""
     if "jobs" in metafunc.fixturenames:
-        # Without pytest-randomly there is no seed, and nothing is drawn.
+        # Without pytest-randomly the seed is None, and nothing is drawn.
         seed: int | None = getattr(metafunc.config.option, "randomly_seed", None)
         drawn = None if metafunc.config.getoption("--every-job") else seed
         cases = jobs_by_log(drawn)
@@ -94,7 +94,7 @@ def frame_rows(log: DataFrame) -> list[Cells]:
 
 
 def comparable(row: Row) -> Cells:
-    """A row with JSON that compares; what a type that nobody knows says is left out."""
+    """A row with JSON that compares; the content of an unknown type is left out."""
     data = {} if (row.record_type or "").startswith("Unknown") else row.data
     payload = json.dumps(data, sort_keys=True)
     key, value = (None if cell is None else bytes(cell) for cell in (row.key, row.value))
@@ -184,7 +184,7 @@ def test_all_numbers_about_several_logs(
 def test_what_one_voter_alone_has_never_happened(
     spark: SparkSession, kafka_fixtures: Path, definitions: Definitions
 ) -> None:
-    """Node 4 led an epoch that nobody followed; the others' log is what counts."""
+    """Node 4 led an epoch without followers; the others' log is what counts."""
     directories = [kafka_fixtures / name for name in QUORUMS[0]]
     rows = read_log(kafka_fixtures / "dynamic/node-3", definitions)
     log = opened(spark, *directories, is_merged="true").persist()

@@ -1,4 +1,4 @@
-"""What a transaction took back never happened."""
+"""An aborted transaction has no effect."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def a_log() -> Log:
 
 
 def walk(rows: list[Row]) -> dict[int, dict[str, Any]]:
-    """What the page has to say of each broker but for flaps, record by record."""
+    """The page's values of each broker except flaps, record by record."""
     found: dict[int, dict[str, Any]] = {}
     since: dict[int, int] = {}
     end_ms = max(row.at_ms for row in rows)

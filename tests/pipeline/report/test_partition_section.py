@@ -174,7 +174,7 @@ def test_a_peak_is_told_once_with_the_way_to_its_partitions(spark: SparkSession)
         spark,
         *((0, created(number, (1, 2), (1, 2))) for number in range(3)),
         *((minute, change(number, (1,))) for number in range(3)),
-        # One of them comes back and is lost again at once, which is the same peak.
+        # One of them comes back and is lost again immediately, which is the same peak.
         (minute + 1, change(0, (1, 2))),
         (minute + 2, change(0, (1,))),
         *((2 * minute, change(number, (1, 2))) for number in range(3)),

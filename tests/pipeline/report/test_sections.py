@@ -108,5 +108,5 @@ def test_idle_time_is_grey_where_no_record_tells_it_from_a_missing_leader(
     assert 'class="bad"' in told
     assert "idle" not in told
     assert 'class="bad"' not in idle
-    # The bar, and a sample of its colour beside the words.
+    # The bar, and a sample of its colour next to the words.
     assert idle.count('class="idle"') == 2

@@ -1,4 +1,4 @@
-"""What is collected for the page is bounded, and counted."""
+"""Rows that are collected for the page are bounded, and counted."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def flip(file: Path, position: int, bit: int = 0) -> None:
 
 
 def rows(path: Path | str, **options: str) -> list[dict[str, Any]]:
-    """What a reader of these options gives, in the order of offsets where there are any."""
+    """Rows that a reader of these options returns, in the order of offsets if there are any."""
     parsed = parse_options({"path": str(path), **options})
     plan = plan_batch(parsed)
     builder = FrameBuilder(parsed)

@@ -1,4 +1,4 @@
-"""A flipped bit in a batch's epoch is told with that batch; a checkpoint may be wrong as well."""
+"""A flipped bit in a batch's epoch is reported for that batch; a checkpoint may be wrong, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where reading begins and ends."""
+"""Bounds of what is read."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_log_that_lost_its_first_segments_and_the_snapshot_for_them(tmp_path: 
     log.lead(3)
     log.write([partition(0)])
     assert offsets(rows(log.root, startingOffsets=at(51))) == [51]
-    # Nothing tells of what was before it when that was.
+    # Nothing shows what was before it at that time.
     with pytest.raises(OptionError, match=r"begins at offset 50; begin there, or with earliest$"):
         rows(log.root, startingOffsets=at(50))
     log.snapshot(40, [topic(0)], epoch=2)

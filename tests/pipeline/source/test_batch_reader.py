@@ -60,7 +60,7 @@ def test_partitions_are_pickled_and_read_in_another_process(tmp_path: Path) -> N
 
 
 def pushed(reader: PushingReader, *filters: Filter) -> list[dict[str, Any]]:
-    """What is read after these filters, all of which are handed back."""
+    """Rows that are read after these filters, all of which are handed back."""
     assert list(reader.pushFilters(list(filters))) == list(filters)
     found: list[dict[str, Any]] = []
     for part in reader.partitions():

@@ -150,7 +150,7 @@ def test_times_have_a_zone_where_the_session_prefers_those_without(
 
 
 def test_a_table_may_be_made_of_it(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark hands the properties of a table over beside its options, and neither for a query."""
+    """Spark passes the properties of a table along with its options, and neither for a query."""
     one, other = small_log(tmp_path / "a"), small_log(tmp_path / "b", node_id=2)
     given = {"path": paths_of(one, other), "columns": "offset", "recordTypes": "TopicRecord"}
     words = ", ".join(f"'{name}' '{value}'" for name, value in given.items())

@@ -1,4 +1,4 @@
-"""What is in a directory, and what is refused."""
+"""Contents of a directory, and refused ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches as rows: what each column says, and how many rows are in memory at once."""
+"""Batches as rows: the value of each column, and the number of rows in memory."""
 
 from __future__ import annotations
 

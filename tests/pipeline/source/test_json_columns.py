@@ -30,7 +30,7 @@ FRAME_BYTES = 3
 
 
 def texts(shape: type, version: int, values: Sequence[bytes]) -> list[str | None]:
-    """What columns make of records of one size."""
+    """The texts that columns make of records of one size."""
     rows = np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1)[:, FRAME_BYTES:]
     found: list[str | None] = [None] * len(values)
     for within, columns in decode_columns(shape, version, rows):

@@ -1,4 +1,4 @@
-"""A live quorum of one real controller, read without a replica."""
+"""A live single-voter quorum of a real controller, read without a replica."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Told = list[tuple[int, str, bytes]]
 
 
 def collect(spark: SparkSession, **options: str) -> Told:
-    """What Spark's processes are given."""
+    """The settings that Spark's processes are given."""
     frame = spark.read.format("kraft").options(**options).load()
     return sorted((row.offset, row.record_type, bytes(row.value)) for row in frame.collect())
 

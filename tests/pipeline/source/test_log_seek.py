@@ -76,7 +76,7 @@ def log_of_batches(path: Path) -> LogWriter:
 
 
 def test_damage_in_front_of_a_whole_batch_is_not_the_end(tmp_path: Path) -> None:
-    """Whichever bit is flipped, also of what no CRC guards: offset, length, epoch and magic."""
+    """Any bit may be flipped, also one that no CRC guards: in offset, length, epoch and magic."""
     log = log_of_batches(tmp_path / "c")
     clean = log.file.read_bytes()
     for at in (0, 2, -2):

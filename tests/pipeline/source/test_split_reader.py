@@ -1,4 +1,4 @@
-"""Whatever is wrong inside a file is told where it stands, and the rest is read."""
+"""Damage inside a file is reported at its position, and the rest is read."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class Hostile:
         self._add("ClearElrRecord", topicName="")
 
     def reassignment(self) -> None:
-        """A reassignment with adding replicas, recorded twice; then changes in single records."""
+        """One with replicas on their way, which is reported twice, and one without."""
         for _ in range(2):
             self._change("T1", 0, replicas=[3, 2, 1, 4], addingReplicas=[4], removingReplicas=[1])
             self._change("T1", 0, isr=[3, 2, 1, 4])
@@ -265,5 +265,5 @@ class Hostile:
         self._add("ConfigRecord", **setting("retention.ms", "late"))
 
     def no_end(self) -> None:
-        """A transaction that has not ended at the end of the log."""
+        """A transaction that is open at the end."""
         self._in_a_transaction(mark="open")

@@ -239,7 +239,7 @@ def differences(rows: Sequence[Row], start: int, end: int | None) -> list[Cells]
 
 
 def _worded(table: str, row: Cells) -> str:
-    """What people call a row."""
+    """The name that people use for a row."""
     cells = dict(zip(COLUMNS[table], map(str, row), strict=True))
     separator = "-" if table == "partitions" else " "
     return separator.join(cells[name] for name in WORDS[table])

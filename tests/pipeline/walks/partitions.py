@@ -1,4 +1,4 @@
-"""What became of each partition, by walking through its records."""
+"""The states of each partition, by walking through its records."""
 
 from __future__ import annotations
 

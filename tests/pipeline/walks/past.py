@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.pipeline.log_frames import Row
 
 Cells = tuple[object, ...]
-# The row before offset 0: a quorum's founding is told by a checkpoint that ends there.
+# The row before offset 0: a quorum's founding is in a checkpoint that ends there.
 FOUNDING = -1
 
 
@@ -29,12 +29,12 @@ class Event(NamedTuple):
 
     @property
     def data(self) -> dict[str, Any]:
-        """What it says."""
+        """The content of the record."""
         return self.row.data
 
     @property
     def bound(self) -> Bound:
-        """Where and when something began or ended with it."""
+        """The offset and the time at which something began or ended with it."""
         return Bound(self.row.offset, self.at_ms, from_snapshot=self.row.from_snapshot)
 
 
@@ -54,7 +54,7 @@ class Past:
 
     @cached_property
     def events(self) -> list[Event]:
-        """All that is no damage and was not written by the tool that founded the quorum."""
+        """All events except damage, and records of the tool that founded the quorum."""
         covered: dict[str, int] = {
             row.segment: row.data["lastContainedLogTimestamp"]
             for row in self.rows

@@ -1,4 +1,4 @@
-"""Who led, who voted, how well that is, and whether logs agree: by walking through the rows."""
+"""Leaders, voters, their health, and agreement of logs: by walking through the rows."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def voter_sets(past: Past) -> list[Cells]:
 
 
 def voter_changes(past: Past) -> list[Cells]:
-    """What became of each voter from set to set."""
+    """The change of each voter from set to set."""
     found: list[Cells] = []
     before: tuple[Voter, ...] | None = None
     for event, after in sets(past):
@@ -217,7 +217,7 @@ def _verdict(value: float | None, bound: float) -> str:
 
 
 def held(rows: Iterable[Row]) -> dict[int, dict[int, Cells]]:
-    """What each node has at each offset of its log: epoch first, then all that a record is."""
+    """The entry of each node at each offset of its log: epoch first, then all that a record is."""
     found: dict[int, dict[int, Cells]] = {}
     for row in rows:
         if row.crc_valid and row.record_type is not None and not row.from_snapshot:

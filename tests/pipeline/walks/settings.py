@@ -1,4 +1,4 @@
-"""What was set and who was allowed what, by walking through the records."""
+"""Settings and rights, by walking through the records."""
 
 from __future__ import annotations
 

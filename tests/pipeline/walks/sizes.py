@@ -1,4 +1,4 @@
-"""Where a log's bytes go, by adding up what lies in its files."""
+"""Use of a log's bytes, by adding up what lies in its files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Count:
 
 
 def varint_bytes(number: int) -> int:
-    """What a zigzag varint of a number that is not negative takes."""
+    """The size of the zigzag varint of a number that is not negative."""
     return max(1, -(-(2 * number).bit_length() // 7))
 
 
@@ -154,5 +154,5 @@ def _of_type(kind: str, count: Count, live: Count, whole: int) -> Cells:
 
 
 def share(size_bytes: int, whole: int) -> float | None:
-    """A part of the whole; nobody has a part of nothing."""
+    """A part of the total; None if the total is 0."""
     return round(size_bytes / whole, 9) if whole else None

@@ -31,7 +31,7 @@ SHARE_DIGITS = 9
 
 
 def walked(job: str, rows: Sequence[Row], start: int) -> Tables:
-    """What has to come of the rows of one log; `start` is the offset that a diff is from."""
+    """The expected tables for the rows of one log; `start` is the offset that a diff is from."""
     past = Past(rows)
     match job:
         case "elections":
@@ -67,7 +67,7 @@ def walked(job: str, rows: Sequence[Row], start: int) -> Tables:
 
 
 def found(job: str, log: DataFrame, start: int) -> Tables:
-    """What the job makes of a frame."""
+    """The tables that the job makes of a frame."""
     tables: Mapping[str, DataFrame] = import_module(JOBS[job].module).tables(
         log, {**OPTIONS, "from": start}
     )

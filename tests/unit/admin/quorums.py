@@ -31,7 +31,7 @@ def quorum(
     high_watermark: int | None = 100,
     kraft_version: int = 1,
 ) -> m.DescribeQuorumResponse:
-    """What the leader of epoch 5 says; voters 1 to 3 unless others are named."""
+    """The quorum as the leader of epoch 5 reports it; by default the voters are 1 to 3."""
     return m.DescribeQuorumResponse(
         error=ErrorCode.NONE,
         leader=m.LeaderInfo(NodeId(leader), Epoch(5)),

@@ -52,7 +52,7 @@ ASK = RequestShutdownPermit(cores.key(1))
         # It follows.
         (quorum(leader=2), ASK, Ready(), RemoveVoter(cores.key(1))),
         (quorum(leader=2, pending=ADDING), ASK, Ready(), RemoveVoter(cores.key(1))),
-        # It is no voter any more.
+        # It is not a voter any more.
         (quorum(*OTHERS, leader=2), Ready(), Ready(), Ready()),
         (quorum(*OTHERS, leader=2, pending=REMOVING), Ready(), Ready(), AwaitCommit()),
         (quorum(*OTHERS, leader=2, pending=ADDING), Ready(), Ready(), Ready()),

@@ -65,7 +65,7 @@ async def test_it_starts_once_it_has_read_and_stays_started(api: StandIn, tmp_pa
     api.status = 403
     pod = StopIntentReader(api.at(tmp_path), 2, clock=lambda: now_s)
     async with watched(pod) as health:
-        # A moment is no reason: the API server may be slow.
+        # A short failure is not a reason: the API server may be slow.
         await health.becomes(started=False, ready=True)
         now_s += UNREAD_S
         await health.becomes(started=False, ready=False)

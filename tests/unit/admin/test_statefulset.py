@@ -1,4 +1,4 @@
-"""A controller leaves only when its StatefulSet says that it is scaled away."""
+"""A controller leaves only when its StatefulSet says that it is scaled down."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ async def test_an_api_server_that_starts_and_knows_nobody_yet_stops_nobody(
     now_s += ACCESS_REVOKED_S - 0.1
     assert await pod.read() is None
     if between is None:
-        # Nobody has asked for long: it may have known better meanwhile.
+        # No caller has asked for long: the answer may have changed since.
         now_s += 3600.0
     else:
         # It knows after all, or fails.

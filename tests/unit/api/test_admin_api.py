@@ -1,4 +1,4 @@
-"""What the admin API says went wrong."""
+"""Errors that the admin API reports."""
 
 from __future__ import annotations
 

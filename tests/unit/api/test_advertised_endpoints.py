@@ -1,4 +1,4 @@
-"""What callers of one listener are told of where nodes are."""
+"""Endpoints of the nodes, as the callers of one listener receive them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What handlers answer with, and how they refuse."""
+"""Responses and rejections of the handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of an answer of the API server only what a person can read is told."""
+"""An error names only what a person can read of an API server's answer."""
 
 from __future__ import annotations
 

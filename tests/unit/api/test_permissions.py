@@ -1,4 +1,4 @@
-"""What requests need, by their types."""
+"""Permissions that requests need, by their types."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_right_to_read_is_implied_by_no_other_and_implies_none() -> None:
     "request_type", [m.TakeLeaveRequest, m.TransferLeadershipRequest, m.UpdateFeaturesRequest]
 )
 def test_no_broker_may_hold_up_who_is_to_stop(request_type: type) -> None:
-    # Leaves that are taken again and again for others keep everybody from stopping.
+    # Shutdown permits that a caller renews for other voters keep all voters from stopping.
     assert RAFT[request_type].any_of == ALTER
 
 

@@ -112,7 +112,7 @@ def quorum(
     high_watermark: int | None = 100,
     kraft_version: int = 1,
 ) -> m.DescribeQuorumResponse:
-    """The leader's DescribeQuorum response."""
+    """The quorum as its leader reports it."""
     return m.DescribeQuorumResponse(
         error=ErrorCode.NONE,
         leader=m.LeaderInfo(NodeId(leader), Epoch(5)),
@@ -158,7 +158,7 @@ def later(desired: Desired, seen: Observation, first: Decision, after_ms: int) -
 
 
 def summary(step: Action | Wait) -> tuple[object, ...]:
-    """A step as a tuple that tables of expected results can hold."""
+    """The fields of a step that a table can hold."""
     match step:
         case Wait(why):
             return (why,)

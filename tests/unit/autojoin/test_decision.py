@@ -1,4 +1,4 @@
-"""The parts of a decision other than its step: waits and persisted state."""
+"""Everything that a decision holds in addition to its one step."""
 
 from __future__ import annotations
 

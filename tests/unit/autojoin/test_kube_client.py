@@ -1,4 +1,4 @@
-"""From Kubernetes' objects to the values of a decision, and how its refusals are told."""
+"""Kubernetes' objects become the values of a decision, and its refusals become errors."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_form_of_another_release_is_not_observed() -> None:
     assert not desired_of(found, config).is_observed
     found.metadata.annotations[TEMPLATE] = "a"
     assert not desired_of(found, config).is_observed
-    # Whoever rolls, the pods follow the StatefulSet that is there.
+    # The pods follow the present StatefulSet, no matter what rolls them.
     assert desired_of(found, config).rolls
     assert desired_of(found, config).template == "a"
     found.metadata.annotations[TEMPLATE] = "b"

@@ -1,4 +1,4 @@
-"""Voters to add and to remove: one row for each known problem of operators of quorums."""
+"""Voters are added and removed: one row for each failure that operators of quorums have had."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics after a reconciliation."""
+"""Metrics of a scrape after a pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The identities that pods report; the calls are replaced."""
+"""Identities that the pods report, with the calls replaced."""
 
 from __future__ import annotations
 

@@ -414,7 +414,7 @@ async def test_a_pass_that_loses_the_lease_has_no_trace(found: Recorded) -> None
 async def test_links_end_where_the_lease_was_lost_and_won_within_a_pass(
     found: Recorded, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """The lease is kept beside the passes: another operator may have acted in between."""
+    """The lease is renewed in parallel with the passes: another operator may have acted between."""
     world = joining()
     operator = reconciler(world)
     inner = getattr(world, call)

@@ -126,7 +126,7 @@ class Fake:
 
     @property
     def acts(self) -> list[tuple[object, ...]]:
-        """The actions that were performed, without reads and reports."""
+        """Everything that was done except reads and reports."""
         return [each for each in self.done if each[0] not in TALK]
 
     @property

@@ -1,4 +1,4 @@
-"""Defaults of the operator's state."""
+"""Defaults of the state."""
 
 from __future__ import annotations
 

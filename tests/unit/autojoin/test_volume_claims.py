@@ -1,4 +1,4 @@
-"""Claims of pods that were scaled away, among others."""
+"""Claims of pods that were scaled down, among others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pod whose disk and API server are at hand, whose peers answer what they are told to.
+"""A pod with its disk and API server, whose peers give the answers that a test sets.
 
 It may be killed at any step.
 """
@@ -122,7 +122,7 @@ class Api:
 
 
 class Pod:
-    """A pod whose disk and API server are at hand, and whose peers answer what they are told to."""
+    """A pod with its disk and API server, whose peers give the answers that a test sets."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.directory = root / "metadata"

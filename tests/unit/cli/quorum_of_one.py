@@ -1,4 +1,4 @@
-"""A controller that commits at once, and a client and a follower of it."""
+"""A controller that commits immediately, and a client and a follower of it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class QuorumOfOne:
         return reply
 
     def move(self) -> None:
-        """Let everybody look at the image."""
+        """Notify all who wait for the image."""
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 

@@ -22,7 +22,7 @@ def test_settings_may_come_from_the_environment_alone(
 
 
 def test_without_its_libraries_it_says_what_to_install() -> None:
-    # Modules that are imported anew would be others than those that the tests beside it have.
+    # Modules that are imported again would differ from those that other tests hold.
     lacking = (
         "import sys; sys.modules['kopf'] = None;"
         "from quorate.cli.main import main; sys.exit(main(['autojoin']))"

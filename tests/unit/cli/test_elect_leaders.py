@@ -1,4 +1,4 @@
-"""Elections on the command line: which partitions are asked for, and what is told of them."""
+"""Elections on the command line: the partitions that it requests, and the report of them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ TINY = ("--days", "1", "--brokers", "3", "--topics", "3", "--records", "500")
 
 
 def options_of(*words: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> WeekOptions:
-    """What the command would generate."""
+    """The options with which the command would generate."""
     seen: list[WeekOptions] = []
 
     def note(root: str, options: WeekOptions, progress: object) -> generator.Generated:
@@ -113,7 +113,7 @@ def test_a_file_in_the_place_of_the_directory_is_refused(
 def test_a_directory_without_a_name_is_none(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would be the one that somebody happens to be in."""
+    """It would be the current working directory."""
     monkeypatch.chdir(tmp_path)
     assert main(["generate-log", *TINY, ""]) == 1
     assert "DIR: it is empty; name a new directory" in capsys.readouterr().err

@@ -62,7 +62,7 @@ def epochs_of(quorum: QuorumOfOne, *broker_ids: int) -> dict[int, int]:
 async def asking(
     quorum: QuorumOfOne, epochs: dict[int, int]
 ) -> AsyncIterator[tuple[Callable[[Callable[[], bool]], Awaitable[None]], list[str]]]:
-    """Requests at work; with it comes how to wait until something is so, and what was told."""
+    """Requests at work, with a function that waits for a condition, and the reports so far."""
     said: list[str] = []
     requests = IsrRequests(quorum.client, quorum.follower, lambda: epochs, said.append)
     task = asyncio.create_task(requests.run())

@@ -1,4 +1,4 @@
-"""What the answers of servers mean for a new quorum; real servers are asked by the rescue tests."""
+"""Conclusions from servers' answers about a new quorum; rescue tests probe real servers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ONE, TWO = ("one", 9094), ("two", 9094)
 
 
 def said(leader: int | None, *, heard_ms: int | None = None) -> DescribeQuorumResponse:
-    """The answer of somebody who does not lead, 100 seconds after its start."""
+    """The answer of a server that does not lead, 100 seconds after its start."""
     return DescribeQuorumResponse(
         error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
         leader=LeaderInfo(None if leader is None else NodeId(leader), Epoch(5)),

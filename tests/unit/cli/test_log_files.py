@@ -1,4 +1,4 @@
-"""A log file that is too large becomes the older one, and writers go on."""
+"""A log file that is too large becomes the older one, and writers continue."""
 
 from __future__ import annotations
 

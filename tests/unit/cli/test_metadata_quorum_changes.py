@@ -1,4 +1,4 @@
-"""What add-controller, remove-controller and transfer-leader ask for, and how they say it."""
+"""Requests and output of add-controller, remove-controller and transfer-leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the command line, and how what was refused is told."""
+"""Settings of the command line, and the report of a refusal."""
 
 from __future__ import annotations
 

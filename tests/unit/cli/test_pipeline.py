@@ -1,4 +1,4 @@
-"""`quorate pipeline` where there is no Spark: help, and the sentence that says what is missing."""
+"""`quorate pipeline` without Spark: help, and the sentence that says what is missing."""
 
 from __future__ import annotations
 

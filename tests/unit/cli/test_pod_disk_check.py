@@ -44,7 +44,7 @@ def domain_of(pod: Pod) -> str | None:
 
 
 def assert_refused(pod: Pod, capsys: pytest.CaptureFixture[str], *words: str) -> None:
-    """With these words, the disk stays as it is, and no quorum is founded beside it."""
+    """The error has these words, the disk stays as it is, and no second quorum is founded."""
     before = domain_of(pod)
     assert pod.format(1) == 1
     err = capsys.readouterr().err

@@ -68,7 +68,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Where the metadata goes."""
+    """The metadata directory."""
     return tmp_path / "metadata"
 
 

@@ -30,7 +30,7 @@ ALONE = VoterSet.of([Voter(KEY, (Endpoint("GRPC", "node-1", 9094),))])
 
 @pytest.fixture
 def committed(monkeypatch: pytest.MonkeyPatch) -> list[OffsetAndEpoch]:
-    """What a leader says that is committed; nobody answers while it is empty, nor to a restore."""
+    """The end that a leader reports as committed; while it is empty, no server answers."""
     said: list[OffsetAndEpoch] = []
 
     async def ask(*_: object) -> OffsetAndEpoch | None:
@@ -61,7 +61,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], committed: list[Offs
 
 @pytest.fixture
 def backup(tmp_path: Path) -> Path:
-    """Where a backup goes; the directory that it is taken of is `old`."""
+    """The path of a backup; the directory that is backed up is `old`."""
     make_directory(tmp_path / "old", KEY, ALONE)
     return tmp_path / "backup.tar"
 

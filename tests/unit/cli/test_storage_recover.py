@@ -35,7 +35,7 @@ THREE = VoterSet.of(Voter(key, (Endpoint("GRPC", f"node-{i}", 9094),)) for i, ke
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Address]:
-    """Nobody listens; the servers that were asked."""
+    """The servers that were asked; none of them listens."""
     servers: list[Address] = []
 
     def ask(addresses: Iterable[Address], cluster_id: str, kind: object) -> list[Answer]:

@@ -256,7 +256,7 @@ def test_a_crash_at_any_step_founds_once_and_blocks_nothing(
             assert pod.format() == 0
             is_over = True
         except Killed:
-            # Now it cannot be told what the others know: what was begun is not begun twice.
+            # Now the command cannot tell what the others know: what was begun is not begun twice.
             if pod.api.record is not None:
                 pod.peers = [LeaderStatus.UNREACHABLE, LeaderStatus.UNCLEAR]
             assert pod.format() == 0

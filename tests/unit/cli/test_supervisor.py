@@ -1,4 +1,4 @@
-"""When a dead controller is started again, and how its end is put into words.
+"""A dead controller is started again in time, and its end is reported in plain text.
 
 The processes themselves are in the integration tests of `up`.
 """
@@ -51,7 +51,7 @@ def test_an_exit_is_put_into_words(status: int, words: str) -> None:
 
 
 class Running:
-    """A process that runs until it is told to stop."""
+    """A process that runs until it is stopped."""
 
     def __init__(self, pid: int = 4711) -> None:
         self.pid = pid
@@ -86,7 +86,7 @@ async def test_the_log_of_a_controller_that_runs_is_shortened(
     assert await said.get() == problem
     older_log(node.output_path).rmdir()
     async with asyncio.timeout(60):
-        while node.output_path.read_bytes():  # noqa: ASYNC110 - it tells nobody
+        while node.output_path.read_bytes():  # noqa: ASYNC110 - it has no event to await
             await asyncio.sleep(0)
     await supervised.stop()
     assert older_log(node.output_path).read_bytes() == b"more than ten bytes"

@@ -1,4 +1,4 @@
-"""What `quorate up` shows of its controllers."""
+"""Output of `quorate up` about its controllers."""
 
 from __future__ import annotations
 

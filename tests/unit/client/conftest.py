@@ -1,4 +1,4 @@
-"""Time that passes while somebody sleeps, and no other."""
+"""A clock that advances only during sleeps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Clock:
 
 @pytest.fixture
 async def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """How busy the machine is decides nothing."""
+    """A clock that does not depend on how busy the machine is."""
     clock = Clock()
     monkeypatch.setattr(asyncio.get_running_loop(), "time", clock)
     monkeypatch.setattr(asyncio, "sleep", clock.sleep)

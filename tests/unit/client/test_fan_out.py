@@ -1,4 +1,4 @@
-"""Who is asked, and for how long."""
+"""Servers that a client asks, and the time limit of each."""
 
 from __future__ import annotations
 

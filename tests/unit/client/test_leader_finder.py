@@ -1,4 +1,4 @@
-"""What is said when nobody leads; finding itself is tested over sockets in test_membership."""
+"""Errors without a leader; the search itself is tested over sockets in test_membership."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def test_a_leader_that_another_request_forgets_meanwhile_is_still_an_addre
 async def test_what_was_learnt_in_time_outlives_a_last_question_cut_short(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However little time is left for the last round, it is told what the one before was told."""
+    """The last round returns what the round before it returned, however little time is left."""
     answer = m.DescribeQuorumResponse(
         error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
         leader=m.LeaderInfo(None, Epoch(7)),

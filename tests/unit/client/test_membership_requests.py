@@ -1,4 +1,4 @@
-"""Requests made whole, and judged against what the leader says of the quorum."""
+"""Requests are completed, and checked against what the leader says of the quorum."""
 
 from __future__ import annotations
 

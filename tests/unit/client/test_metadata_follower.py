@@ -1,4 +1,4 @@
-"""A follower replays what is committed, and goes on after whatever goes wrong."""
+"""A follower replays what is committed, and continues after any failure."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def following(reader: ScriptedReader) -> AsyncIterator[tuple[MetadataFollo
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is tried again is tried at once."""
+    """Retries happen immediately."""
     monkeypatch.setattr(metadata_follower, "backoff_ms", lambda *_, **__: 0)
 
 

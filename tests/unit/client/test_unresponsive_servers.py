@@ -1,4 +1,4 @@
-"""What is made of other servers' words while one is silent; sockets are in test_silent_servers."""
+"""Use of the other servers' answers while one is silent; sockets are in test_silent_servers."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ A, B, C = ("a", 1), ("b", 2), ("c", 3)
 
 
 def names(server: Address | None, epoch: int) -> m.DescribeQuorumResponse:
-    """What a follower says: who leads, or that nobody does."""
+    """The answer of a follower that names the leader, or none."""
     ways = () if server is None else (Endpoint("GRPC", *server),)
     leader = m.LeaderInfo(None if server is None else NodeId(server[1]), Epoch(epoch), ways)
     return m.DescribeQuorumResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=leader)
 
 
 def leads(node_id: int, epoch: int) -> m.DescribeQuorumResponse:
-    """What a leader says that has told no listener."""
+    """The answer of a leader that names no listener."""
     return m.DescribeQuorumResponse(
         error=ErrorCode.NONE, leader=m.LeaderInfo(NodeId(node_id), Epoch(epoch))
     )

@@ -44,7 +44,7 @@ def answer(image: MetadataImage, request: ReadRequest, rights: Rights = UNLIMITE
 
 
 class Cluster:
-    """An active controller; every decision is committed at once unless asked otherwise."""
+    """An active controller; every decision is committed immediately unless asked otherwise."""
 
     def __init__(
         self,

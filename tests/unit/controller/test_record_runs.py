@@ -200,7 +200,7 @@ def replayed(replayer: Replayer, items: Iterator[Item], count: int) -> type | No
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> Counter[bool]:
-    """How many runs were replayed at once, and how many were left to be taken one by one."""
+    """The number of runs that were replayed as a whole, and of those taken record by record."""
     counted: Counter[bool] = Counter()
     replay = RecordRun.replay
 

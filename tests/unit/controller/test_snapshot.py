@@ -107,10 +107,7 @@ def _choices(
     partitions: dict[TopicId, set[int]],
     epochs: dict[int, int],
 ) -> st.SearchStrategy[Callable[[], st.SearchStrategy[MetadataRecord]]]:
-    """The strategies of the records that may come next.
-
-    They are wrapped in lambdas, so that only the drawn one is built: building takes longest.
-    """
+    """The possible next steps; only a drawn one is built, because building takes longest."""
     choices = [
         *ALWAYS,
         lambda: st.builds(_broker, st.integers(1, 3), st.just(number), st.booleans()),
@@ -349,7 +346,7 @@ def test_the_size_of_slices_makes_no_difference(
     monkeypatch.setattr(topic_module, "TOPICS_SLICE", topics)
     monkeypatch.setattr(topic_module, "CELLS_SLICE", cells)
     monkeypatch.setattr("quorate.controller.partitions.tree.ROWS_MAX", 4)
-    # Loaded again, so that its rows are built with the new ROWS_MAX.
+    # The rows as they are when they are rebuilt.
     image = reloaded(cluster.image)
     sizes = [len(values) for values in topic_values(image)]
     assert max(sizes) == most

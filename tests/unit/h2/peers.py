@@ -98,7 +98,7 @@ def kinds(connection: Connection) -> list[int]:
 
 
 def failed_with(connection: Connection, events: list[Event]) -> H2ErrorCode:
-    """The code with which the connection has ended, as the peer is told it, too."""
+    """The code with which the connection has ended, which the peer receives, too."""
     assert connection.is_over
     (failure,) = [event for event in events if isinstance(event, ConnectionFailed)]
     last = sent(connection)[-1]
@@ -108,7 +108,7 @@ def failed_with(connection: Connection, events: list[Event]) -> H2ErrorCode:
 
 
 def ended_with(connection: Connection, events: list[Event], stream_id: int = 1) -> int:
-    """The code with which this end has cut a stream off, while the connection goes on."""
+    """The code with which this end has reset a stream, while the connection continues."""
     assert not connection.is_over
     (ending,) = [event for event in events if isinstance(event, StreamReset)]
     assert (ending.stream_id, ending.is_peers) == (stream_id, False)

@@ -20,7 +20,7 @@ METHOD = Method("/some.Service/Call", None, None, scheme=b"http", authority="her
 
 
 class Server:
-    """Greets, and answers as it is told."""
+    """Greets, and gives the answers that a test sets."""
 
     def __init__(self, **info: Any) -> None:  # noqa: ANN401
         self.gone: list[ClientProtocol] = []

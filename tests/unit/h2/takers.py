@@ -1,4 +1,4 @@
-"""What every taker of a test does: it keeps its door, and tells how its messages ended."""
+"""Base of the takers in tests: keeps its stream, and records how its messages ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the headers of a call say."""
+"""Headers of a call."""
 
 from __future__ import annotations
 

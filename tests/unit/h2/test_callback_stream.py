@@ -303,7 +303,7 @@ async def test_a_call_that_is_cut_off_frees_everything(end: str, is_blocked: boo
         wire.link.cancel_calls()
     await wire.settle()
     assert echo.told == ["over"]
-    # What is said too late is said to nobody.
+    # A late reply is dropped.
     echo.stream_writer.reply(b"late")
     echo.stream_writer.resume()
     echo.stream_writer.finish()

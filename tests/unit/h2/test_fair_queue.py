@@ -21,7 +21,7 @@ class Work:
     """A queue with a budget of a millisecond, and what ran in it."""
 
     def __init__(self) -> None:
-        # Long after the start of the clock, so that nobody is charged for the time before.
+        # Long after the start of the clock, so that no client is charged for the time before.
         self.now_s = 1000.0
         self.queue = FairQueue(budget_s=MS, clock=lambda: self.now_s)
         self.ran: list[str] = []

@@ -28,7 +28,7 @@ def put(connection: Connection, message_buffer: MessageBuffer, payload: bytes) -
 
 
 def granted(connection: Connection) -> int:
-    """How many bytes more the stream may carry."""
+    """The number of further bytes that the stream may carry."""
     updates = [one for one in peers.sent(connection) if one.kind == frames.WINDOW_UPDATE]
     return sum(frames.WORD.unpack(one.payload)[0] for one in updates if one.stream_id == 1)
 

@@ -131,7 +131,7 @@ async def test_a_name_that_does_not_exist_is_told_from_a_server_that_fails(
 async def test_a_name_is_absent_only_if_each_family_is(
     merged: int, first: int, second: int, *, is_absent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system's answer for both at once hides the failure of one."""
+    """The system's one answer for both families hides the failure of one."""
     codes = {socket.AF_UNSPEC: merged, socket.AF_INET: first, socket.AF_INET6: second}
 
     def fail(_: str, __: None, *, family: socket.AddressFamily, **___: object) -> NoReturn:

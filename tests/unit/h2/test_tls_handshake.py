@@ -78,7 +78,7 @@ class Transport(TransportByHand):
 
 
 class Wire:
-    """One connection whose handshake is under way."""
+    """One connection whose handshake is in progress."""
 
     def __init__(self, queue: FairQueue, clock: Clock, link: Link | None = None) -> None:
         self.link = link or Link()

@@ -1,4 +1,4 @@
-"""Standard streams whose reader stands still, is slow, or is gone."""
+"""Standard streams whose reader is suspended, is slow, or has exited."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WAIT_S = 30
 
 
 class Pipe:
-    """A pipe with the stream of a process before it, and a reader that reads when it is told to."""
+    """A pipe with the stream of a process before it, and a reader that reads on command."""
 
     def __init__(self) -> None:
         self.reader, self.writer = os.pipe()

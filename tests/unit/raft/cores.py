@@ -76,7 +76,7 @@ def progress(
     epoch_start: int | None = None,
     high_watermark: int = 0,
 ) -> api.PublishProgress:
-    """The progress that a replica publishes after a role transition or a commit."""
+    """The progress published when a replica has assumed a role, or committed more in it."""
     return api.PublishProgress(
         role=role,
         epoch=Epoch(epoch),
@@ -171,7 +171,7 @@ def said(update: api.Update) -> list[str]:
 
 
 def successors(update: api.Update) -> list[int]:
-    """The successors that a resigning leader names, best first; it names the same to all voters."""
+    """The successors that a resigning leader names, best first; all voters get the same list."""
     told_all = {
         request.preferred_candidates
         for _, request in calls(update).values()
@@ -183,7 +183,7 @@ def successors(update: api.Update) -> list[int]:
 
 
 def described(core: RaftCore, *, now_ms: int, token: int = 1000) -> m.DescribeQuorumResponse:
-    """The DescribeQuorum response of a core."""
+    """The response of a replica to a DescribeQuorum request."""
     (answer_,) = [
         reply
         for reply in replies(ask(core, m.DescribeQuorumRequest(), now_ms=now_ms, token=token))
@@ -225,12 +225,12 @@ def granted(epoch: int) -> m.VoteResponse:
 
 
 def refused(core: RaftCore) -> m.VoteResponse:
-    """The rejection by a voter that knows the same leader as this core."""
+    """The rejection by a voter that knows as much of the leader as this one."""
     return m.VoteResponse(ErrorCode.NONE, leader_info(core), vote_granted=False)
 
 
 def leader_info(core: RaftCore) -> m.LeaderInfo:
-    """The leader that this replica has told of, where such a node is."""
+    """The leader that this replica has reported, with the endpoint of such a node."""
     leader_id = told(core).leader_id
     there = () if leader_id is None else endpoints(leader_id)
     return m.LeaderInfo(leader_id, told(core).epoch, there)
@@ -294,7 +294,7 @@ def propose(core: RaftCore, *, now_ms: int = 2001, epoch: int = 1, token: int = 
 
 
 def append(core: RaftCore, voters: VoterSet, *, now_ms: int) -> api.Update:
-    """A leader puts another set in force."""
+    """Put another voter set into effect at a leader."""
     core.replica.timers.now = Millis(now_ms)
     core.leader_replication.append_voters(KRaftVoters(voters))
     return core.step(api.TimerFired(), Millis(now_ms))
@@ -460,7 +460,7 @@ def under_way(core: RaftCore, kind: RequestKind = RequestKind.FETCH) -> CallId:
 
 
 def fetch_answer(**parts: object) -> m.FetchResponse:
-    """A Fetch response of the leader of epoch 1."""
+    """The response of the leader of epoch 1 to a Fetch."""
     return m.FetchResponse(error=ErrorCode.NONE, leader=LEADER, **parts)  # type: ignore[arg-type]
 
 
@@ -479,7 +479,7 @@ def behind_its_disk(node_id: int = 2) -> RaftCore:
 
 
 def hearing_until(core: RaftCore, until_ms: int) -> list[api.Update]:
-    """A follower's leader answers each of its Fetches, with nothing new; what it does meanwhile."""
+    """The updates of a follower whose leader answers each of its Fetches, with nothing new."""
     updates = []
     for now in range(now_ms(core), until_ms, part_of_election_timeout(2)):
         updates.append(core.step(api.TimerFired(), Millis(now)))

@@ -1,7 +1,7 @@
-"""What a core says to the outside, held whole against what is expected.
+"""Compare all output of a core with what is expected.
 
 `expect` compares an Update with all that it should ask for, effect by effect and in order, with the
-wake-up and the notes; a difference is told field by field. What a core has told in all its steps so
+wake-up and the notes; differences are reported by field. What a core has reported in all its steps
 far (its role, its vote, the end of its log) is read with `told`, `saved` and `log_end`, so that a
 test needs no look at the state within.
 """
@@ -36,9 +36,9 @@ class Sent:
 
 
 class WatchedCore(RaftCore):
-    """A core whose every event and Update is read by somebody who sees nothing else of it.
+    """A core whose every event and Update is recorded by an onlooker that sees nothing else of it.
 
-    The disk does what it is asked for and then says so; until it has, the log is as it was.
+    The disk does what it is asked for and then reports it; until it has, the log is as it was.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class WatchedCore(RaftCore):
         return self._read(super().step(event, now_ms))
 
     def _told(self, event: api.Event) -> None:
-        """Update the recorded state by an event of the disk or a peer."""
+        """Record a report of the disk, or a message of another replica."""
         expected = None if self._barrier is None else self._barrier.generation
         match event:
             case api.ResponseReceived(call=call):
@@ -147,13 +147,13 @@ def told(core: RaftCore) -> api.PublishProgress:
 
 
 def saved(core: RaftCore) -> m.ElectionState:
-    """The election state on the replica's disk: epoch, leader and vote."""
+    """The election state on its disk: epoch, leader and vote."""
     assert isinstance(core, WatchedCore)
     return core.saved
 
 
 def log_end(core: RaftCore) -> OffsetAndEpoch:
-    """The log end, computed from the requested appends and the truncations."""
+    """The end of its log, by what it had appended and what the disk has truncated."""
     assert isinstance(core, WatchedCore)
     return core.log_end
 
@@ -171,14 +171,14 @@ def appended_voters(core: RaftCore) -> VoterSet:
 
 
 def unanswered(core: RaftCore) -> list[api.SendRequest]:
-    """The requests of its role to which nobody has said anything in time, the oldest first."""
+    """The requests of its role that no peer has answered in time, the oldest first."""
     assert isinstance(core, WatchedCore)
     oldest = core.now_ms - core.config.request_timeout_ms
     return [sent.effect for sent in core.sent.values() if sent.sent_ms > oldest]
 
 
 def own_key(core: RaftCore) -> ReplicaKey:
-    """The replica key of a core."""
+    """Its node id and directory id."""
     assert isinstance(core, WatchedCore)
     return core.config.key
 

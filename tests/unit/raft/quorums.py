@@ -1,4 +1,4 @@
-"""A leader whose followers fetch when they are told to."""
+"""A leader whose followers fetch on command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START = 2000 + FETCH_TIMEOUT_MS * 3 // 2
 
 
 class Quorum:
-    """A leader of five, whose followers fetch when they are told to."""
+    """A leader of five, whose followers fetch on command."""
 
     def __init__(self, *node_ids: int) -> None:
         self.ids = node_ids or FIVE

@@ -1,4 +1,4 @@
-"""The initial role follows from the recovered election state."""
+"""The state on the disk decides the role that a replica starts in."""
 
 from __future__ import annotations
 

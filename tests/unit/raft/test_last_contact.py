@@ -1,4 +1,4 @@
-"""Last contact with each peer: a quorum recovery decides by it if the quorum still runs."""
+"""Reported times of last contact, by which a rescue decides whether a quorum is alive."""
 
 from __future__ import annotations
 

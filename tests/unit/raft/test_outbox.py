@@ -1,4 +1,4 @@
-"""Effects and trace events of a step, in order."""
+"""Effects and events of a step, in order."""
 
 from __future__ import annotations
 

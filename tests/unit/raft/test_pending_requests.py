@@ -1,4 +1,4 @@
-"""Pending requests are answered when leadership ends."""
+"""Requests that wait for a leader are answered when leadership ends."""
 
 from __future__ import annotations
 

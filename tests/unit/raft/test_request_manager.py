@@ -1,4 +1,4 @@
-"""Requests under way: one per peer and kind, timeouts, backoffs."""
+"""Requests in flight: one per peer and kind, timeouts, backoffs."""
 
 from __future__ import annotations
 

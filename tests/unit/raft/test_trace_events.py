@@ -1,4 +1,4 @@
-"""Trace events of the core: a text for people, a kind and values for programs."""
+"""Trace events of the core: texts for a reader, kinds and values for a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses tried for a voter: from the voter set and from its own requests, in turn, bounded."""
+"""Addresses at which voters are tried: by the set, by their own reports, in order, in bounds."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def fetch_sent(
     high_watermark: int = -1,
     voters_at: VotersMark | None = None,
 ) -> api.SendRequest:
-    """A follower's Fetch for the records after its log end."""
+    """The Fetch of a follower to its leader for what follows its log."""
     settings = cores.config(node_id)
     request = m.FetchRequest(
         cluster_id=cores.CLUSTER,
@@ -46,14 +46,14 @@ def fetch_sent(
 def discovery_sent(
     call: int, offset: int, last_epoch: int, *, node_id: int, to: int, epoch: int
 ) -> api.SendRequest:
-    """A discovery request: a Fetch without a wait time."""
+    """The request of a replica that looks for a leader: a Fetch without a wait time."""
     sent = fetch_sent(call, offset, last_epoch, node_id=node_id, to=to, epoch=epoch)
     assert isinstance(sent.request, m.FetchRequest)
     return replace(sent, request=replace(sent.request, max_wait_ms=Millis(0)))
 
 
 def begin_sent(call: int, to: int, *, leader_id: int = 1, epoch: int = 1) -> api.SendRequest:
-    """A leader's BeginQuorumEpoch to a voter."""
+    """The notice of a leader to a voter that it leads."""
     request = m.BeginQuorumEpochRequest(
         cores.CLUSTER, cores.key(to), NodeId(leader_id), Epoch(epoch), cores.endpoints(leader_id)
     )
@@ -61,7 +61,7 @@ def begin_sent(call: int, to: int, *, leader_id: int = 1, epoch: int = 1) -> api
 
 
 def end_sent(call: int, to: int, *preferred: int) -> api.SendRequest:
-    """EndQuorumEpoch of the leader of epoch 1, with its preferred successors."""
+    """The notice of epoch 1's leader that it resigned, with the voters to campaign, best first."""
     request = m.EndQuorumEpochRequest(
         cores.CLUSTER, NodeId(1), Epoch(1), tuple(map(cores.key, preferred)), cores.endpoints(1)
     )
@@ -90,7 +90,7 @@ def fetch_reply(
 
 
 def fetch_refusal(token: int, error: ErrorCode) -> api.SendReply:
-    """The response of the leader of epoch 1 to a Fetch that it rejects."""
+    """The response of the leader of epoch 1 to a Fetch that it does not serve."""
     return api.SendReply(ReplyToken(token), m.FetchResponse(error=error, leader=cores.LEADER))
 
 

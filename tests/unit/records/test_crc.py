@@ -37,7 +37,7 @@ def test_every_kind_of_buffer_has_the_same_checksum(data: bytes) -> None:
 def test_the_checksum_needs_no_optional_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "crc32c", None)
     monkeypatch.delitem(sys.modules, "quorate.records.crc")
-    # An import puts the module into its package, too, and nobody else would put this one back.
+    # An import puts the module into its package, too, and only this puts the old one back.
     monkeypatch.setattr(records, "crc", crc)
     without = importlib.import_module("quorate.records.crc")
     for data in (b"123456789", bytearray(b"123456789"), memoryview(b"123456789")):

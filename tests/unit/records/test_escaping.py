@@ -1,4 +1,4 @@
-"""What nobody sees is written out."""
+"""Invisible characters are written out."""
 
 from __future__ import annotations
 

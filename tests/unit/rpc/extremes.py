@@ -1,7 +1,7 @@
 """Messages at their extremes, made from the descriptors: a new field is in them by itself.
 
-`single` takes a sound request and puts one field after the other at each of its extremes;
-`anything` draws several at once.
+`single` takes a valid request and puts one field after the other at each of its extremes;
+`anything` draws several together.
 """
 
 # ruff: noqa: ANN401 - descriptors come in two implementations, messages in many types
@@ -293,7 +293,7 @@ def _zero(message: Any, name: str) -> object:
     return values(message.DESCRIPTOR.fields_by_name[name])[0]
 
 
-# --- all fields at once ---------------------------------------------------------------------------
+# --- all fields together --------------------------------------------------------------------------
 
 
 def anything(message: Message) -> st.SearchStrategy[Message]:

@@ -117,7 +117,7 @@ async def test_requests_are_taken_while_they_are_wanted() -> None:
 
 
 class ByHand(CallbackStream):
-    """A client's call that hands over, and its door."""
+    """A client's call that passes on its events, and its stream."""
 
     def __init__(self, *answers: int) -> None:
         self.answers = answers

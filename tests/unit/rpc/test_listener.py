@@ -66,7 +66,7 @@ async def test_whoever_gives_up_waiting_does_not_undo_the_stop() -> None:
 
 
 class Clock:
-    """Time passes while the listener sleeps, and these calls come meanwhile."""
+    """A clock that advances while the listener sleeps, during which these calls come."""
 
     def __init__(self, guard: CallerInterceptor, calls_s: list[float]) -> None:
         self.now_s = 0.0
@@ -89,7 +89,7 @@ class Clock:
 async def test_calls_are_taken_until_they_cease_or_the_grace_is_over(
     grace_s: float | None, last_call_s: float, stopped_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The calls move when they are answered; the grace is for those that go on."""
+    """The calls move when they are answered; the grace is for those that continue."""
     guard, server = CallerInterceptor(ALLOW_ALL, {}), ServerByHand()
     every_s = QUIET_S / 2
     calls_s = [last_call_s - every_s * number for number in range(int(last_call_s / every_s))]
@@ -111,7 +111,7 @@ async def test_a_host_to_listen_on_becomes_all_its_addresses(
             raise NameLookupError(f"{host} cannot be resolved: no address")
         return found[host]
 
-    # 192.0.2.0/24 is no machine's.
+    # 192.0.2.0/24 belongs to no machine.
     found = {
         "own.example": ("127.0.0.2", "127.0.0.1"),
         "half.example": ("192.0.2.1", "127.0.0.1"),

@@ -1,4 +1,4 @@
-"""The policy of each method: permissions, size limits, sampling."""
+"""Properties of each method that are known before it is served."""
 
 from __future__ import annotations
 
@@ -105,8 +105,7 @@ def test_a_request_is_of_the_kind_that_is_set() -> None:
     assert row.required_permissions(beat, every_id) == (
         RequiredOperation((Operation.CLUSTER_ACTION,)),
     )
-    # The service rejects a request without a kind. A caller without any permission gets that error
-    # first.
+    # The service refuses a message without a kind; a caller without the right is refused first.
     assert row.required_permissions(controller_pb2.WriteRequest(), every_id) == ALTER
 
 

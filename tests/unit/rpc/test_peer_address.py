@@ -1,4 +1,4 @@
-"""What gRPC's names of peers say."""
+"""gRPC's names of peers."""
 
 from __future__ import annotations
 

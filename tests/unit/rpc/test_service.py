@@ -1,4 +1,4 @@
-"""How a server gets the handlers of a service."""
+"""The handlers of a service in a server."""
 
 from __future__ import annotations
 

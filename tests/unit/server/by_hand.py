@@ -1,6 +1,6 @@
-"""A driver between a core that says what a test told it, and a disk that returns when it is let.
+"""A driver between a scripted core, and a disk whose calls return when a test lets them.
 
-Nothing here waits: a call to the disk is under way until `Disk.finish`, and what the loop has to do
+Nothing here waits: a call to the disk is in flight until `Disk.finish`, and what the loop has to do
 is over after `settle`.
 """
 
@@ -64,7 +64,7 @@ class Call:
 
 
 class Disk(Host):
-    """Every thread of it stands still until a test lets one call be made."""
+    """A disk each thread of which is blocked until a test lets one call be made."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class Disk(Host):
 
     @property
     def under_way(self) -> list[str]:
-        """What each thread is at just now."""
+        """The current call of each thread."""
         return [waiting[0].what for waiting in self.calls.values() if waiting]
 
     def finish(self, what: str, error: Exception | None = None) -> None:

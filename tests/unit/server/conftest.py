@@ -1,4 +1,4 @@
-"""One controller without sockets: a single voter on a real directory, which leads at once."""
+"""A controller without sockets: a single voter on a real directory, which leads immediately."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ REGISTRATION = RegisterBroker(
 
 
 class Silence:
-    """A network on which nobody answers; it remembers what was sent."""
+    """A network on which no peer answers; it remembers what was sent."""
 
     def __init__(self) -> None:
         self.sent: list[api.SendRequest | api.ProbeLeader] = []

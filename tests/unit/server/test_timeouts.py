@@ -1,4 +1,4 @@
-"""What follows from the timeouts of the settings, and which of them do not go together."""
+"""Values that follow from the timeouts of the settings, and conflicts between timeouts."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Watched:
         return self.step(api.TimerFired(), at)
 
     def wake_until(self, role: type) -> None:
-        """Let time pass, while nobody says anything."""
+        """Let time pass, during which no peer sends anything."""
         update = self.wake(self.now)
         while not isinstance(self.core.replica.role, role):
             assert update.wake_at_ms is not None
@@ -81,7 +81,7 @@ class Watched:
     def answer(
         self, node_id: int, response: m.PeerResponse | api.RequestFailure, at: int | None = None
     ) -> api.Update:
-        """What a node says to the newest request that was sent to it."""
+        """The response of a node to the newest request that was sent to it."""
         call, _ = self.calls[node_id]
         return self.step(api.ResponseReceived(call, response), at)
 
@@ -127,7 +127,7 @@ def parent_of(span: ReadableSpan, spans: Recorded) -> str | None:
 
 
 def begun(spans: Recorded) -> list[ReadableSpan]:
-    """In the order in which they began; of two that began at once, the longer one first."""
+    """The spans in the order of their starts; of two with the same start, the longer one first."""
     return sorted(spans.spans, key=lambda span: (span.start_time or 0, -(span.end_time or 0)))
 
 

@@ -1,4 +1,4 @@
-"""The exporter's variables: those of no use are told by name, and a header's value is not told."""
+"""The exporter's variables: unused ones are named in a warning, a header's value never is."""
 
 from __future__ import annotations
 

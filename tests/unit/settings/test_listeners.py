@@ -23,7 +23,7 @@ TWO = {
 def read(
     given: dict[str, str], *, is_controller_alone: bool = True
 ) -> tuple[tuple[ListenerSettings, ...], tuple[str, ...]]:
-    """What is served, and the warnings."""
+    """The served endpoints, and the warnings."""
     return read_listeners(Settings(given, {}), is_controller_alone=is_controller_alone)
 
 

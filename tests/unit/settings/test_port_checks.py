@@ -30,7 +30,7 @@ def test_a_taken_port_is_named_with_its_setting_and_the_systems_reason() -> None
 
 
 def test_where_the_system_has_no_objection_the_failure_itself_is_told() -> None:
-    # Whichever is free, so that nobody takes it meanwhile.
+    # Port 0 is any free port, so that no other process takes it in between.
     assert bind_problem("127.0.0.1", 0) is None
     words = "port 0 cannot be listened on: out of luck"
     with pytest.raises(ConfigError, match=words), binding_port("health.port", "", 0):
@@ -54,7 +54,7 @@ def test_a_port_can_be_asked_for_without_being_taken() -> None:
 
 
 def test_addresses_of_other_machines_are_no_own_ones() -> None:
-    # 192.0.2.0/24 is no machine's.
+    # 192.0.2.0/24 belongs to no machine.
     assert own_addresses(("127.0.0.2", "192.0.2.1", "127.0.0.1")) == ("127.0.0.2", "127.0.0.1")
     assert own_addresses(("192.0.2.1",)) == ()
 

@@ -1,4 +1,4 @@
-"""What stands in the place of a small file is told, and waited for never."""
+"""Anything else in the place of a small file is reported, and never waited for."""
 
 from __future__ import annotations
 

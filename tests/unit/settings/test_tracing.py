@@ -1,4 +1,4 @@
-"""Where spans go, and how many: our keys, OpenTelemetry's variables, and nothing by default."""
+"""Target and rate of spans: our keys, OpenTelemetry's variables, and nothing by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to a world, one deed after another."""
+"""Actions on a simulated cluster, one after another."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOUR_US = 3600 * SECOND_US
 
 @pytest.fixture
 def action_runner() -> ActionRunner:
-    """Three voters that are caught up, and somebody who starts their processes again."""
+    """Three voters that are caught up, and a supervisor that restarts their processes."""
     world = Cluster(1, WorldOptions())
     build(world)
     assert world.run(LIMIT_MS, stop=lambda: is_caught_up(world))
@@ -130,7 +130,7 @@ def test_damage_stays_within_a_minority(action_runner: ActionRunner) -> None:
 
 
 def test_a_voter_whose_recovery_was_cut_short_is_damaged(action_runner: ActionRunner) -> None:
-    """It has set the rotten file aside, and an onlooker sees no rot on its disk."""
+    """It has quarantined the corrupt file, and an onlooker sees no corruption on its disk."""
     node, other = action_runner.cluster.nodes[NodeId(3)], action_runner.cluster.nodes[NodeId(2)]
     for _ in range(20):
         action_runner.run(WriteRecords(count=3))
@@ -202,7 +202,7 @@ def rot_all(action_runner: ActionRunner, node: SimulatedNode, file: str) -> list
 def test_rot_in_small_files_is_refused_or_harms_nobody(
     action_runner: ActionRunner, file: str
 ) -> None:
-    """Where it is neither, an invariant raises."""
+    """An invariant raises if it is neither."""
     node = action_runner.cluster.nodes[NodeId(1)]
     assert any(file in said for said in rot_all(action_runner, node, file))
     assert not node.is_healing
@@ -238,7 +238,7 @@ def test_a_small_file_is_named() -> None:
 
 
 def outdated(action_runner: ActionRunner, file: str) -> SimulatedNode:
-    """A follower, a file of which is put back as it was before somebody else led."""
+    """A follower, a file of which is put back as it was before another replica led."""
     node = next(
         n for n in action_runner.cluster.nodes.values() if n is not leader_of(action_runner)
     )

@@ -1,4 +1,4 @@
-"""What is left to chance, a stream for each purpose."""
+"""Random choices, with a stream for each purpose."""
 
 from __future__ import annotations
 

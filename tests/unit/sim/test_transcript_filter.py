@@ -99,7 +99,7 @@ def progress(
 
 
 def told(name: MentionedIds, *lines: Line, most: int = 60) -> list[Line | int]:
-    """What is told but for what is always told: the last lines."""
+    """The printed lines without those that are always printed: the last ones."""
     telling = TranscriptFilter(name, most)
     idle = [step(9), step(9)]
     for line in (*lines, *idle):

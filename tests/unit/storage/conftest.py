@@ -197,7 +197,7 @@ class Replica:
         return self.store.read_range(LogRange(start=begin, end=log.end.offset, bytes_max=1 << 30))
 
     def recorded_end(self) -> OffsetAndEpoch:
-        """How far the log was flushed, as the file beside it says."""
+        """The flushed end of the log, by the checkpoint file next to it."""
         entry = FlushedEndFile(self.disk, f"{DIRECTORY}/flushed-end").load()
         assert entry is not None
         return entry.end
@@ -208,7 +208,7 @@ class Replica:
     def logs(self) -> list[str]:
         return [name for name in self.files() if name.endswith(".log")]
 
-    # --- what befalls it --------------------------------------------------------------------------
+    # --- faults -----------------------------------------------------------------------------------
 
     def flip(self, path: str, position: int, mask: int = 0x40) -> None:
         self.disk.rot(path, position, mask)

@@ -1,4 +1,4 @@
-"""What storage raises is one family, so that a caller can stop on all of it."""
+"""All errors of storage have one base, so that a caller can stop on all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a damaged voter remembers."""
+"""The memory of a damaged voter."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def test_cleaning_moves_the_start_to_the_oldest_snapshot_kept(veteran: Replica) 
 def test_a_snapshot_that_is_published_during_a_cleaning_stays(
     veteran: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One thread writes snapshots beside the one that cleans."""
+    """One thread writes snapshots in parallel with the one that cleans."""
     veteran.snapshot(at(5, 1))
     kept = veteran.snapshot(at(13, 4))
     veteran.config = replace(veteran.config, retention_bytes=0)
@@ -254,7 +254,7 @@ def test_healing_is_forgotten_when_the_core_says_so(veteran: Replica) -> None:
 
 @dataclass(slots=True)
 class Promises:
-    """What has been acknowledged so far, and what may have become of it since."""
+    """Everything acknowledged so far, and its possible states since."""
 
     content: bytes = b""
     epoch: int = 0
@@ -387,7 +387,7 @@ def test_closing_ends_the_use_of_the_files(replica: Replica) -> None:
     assert replica.open().findings == ()
 
 
-# --- snapshots that others fetch, or that rotted (rule `snapshot_pinning`) ------------------------
+# --- snapshots that others fetch, or that are corrupt (rule `snapshot_pinning`) -------------------
 
 
 def with_three_snapshots() -> Replica:

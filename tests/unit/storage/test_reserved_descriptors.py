@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def exhausted() -> Iterator[None]:
-    """No descriptor is left below the soft limit, whatever other threads close meanwhile."""
+    """No descriptor is left below the soft limit, whatever other threads close during the test."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
     try:

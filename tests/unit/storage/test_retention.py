@@ -1,4 +1,4 @@
-"""Which snapshots outlive a cleaning."""
+"""Snapshots that outlive a cleaning."""
 
 from __future__ import annotations
 

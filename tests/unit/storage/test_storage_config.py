@@ -1,4 +1,4 @@
-"""What storage is told: Kafka's defaults where Kafka has them."""
+"""Settings of storage: Kafka's defaults if Kafka has them."""
 
 from __future__ import annotations
 

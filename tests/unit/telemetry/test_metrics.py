@@ -1,4 +1,4 @@
-"""What a scrape finds."""
+"""Metrics that a scrape finds."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ async def test_metrics_are_served_on_each_address() -> None:
 
 
 def test_a_stop_is_not_noticed_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The caller that stops the server stands still for it."""
+    """The caller that stops the server is blocked for that time."""
     intervals: list[float] = []
     serving = threading.Event()
     serve_forever = ScrapeServer.serve_forever

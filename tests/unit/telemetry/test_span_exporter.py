@@ -1,4 +1,4 @@
-"""Spans on their way: nobody waits for a collector, and nothing grows while it is away."""
+"""Spans are exported without waits for a collector, and without growth while it is away."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEVER_S = 3600.0
 
 
 class Collector(SpanExporter):
-    """Takes spans when it is let, and says what it is told to."""
+    """Takes spans when it is let, with the result that a test sets."""
 
     def __init__(self, *, answers: SpanExportResult = SpanExportResult.SUCCESS) -> None:
         self.answers = answers
@@ -98,7 +98,7 @@ def test_a_hanging_collector_costs_what_the_queue_holds_and_no_more(collector: C
     tracer = tracer_into(queue)
     make(tracer, 1)
     assert collector.asked.acquire(timeout=WAIT_S)
-    # The thread has one span in its hands now; each of these returns at once.
+    # The thread has one span in its hands now; each of these returns immediately.
     make(tracer, 1000)
     assert (queue.queued, queue.dropped) == (100, 900)
     # The end comes all the same: the exporter is closed, which ends what hangs.

@@ -1,4 +1,4 @@
-"""What makes the spans: ids that are told, headers, contexts, who they come from."""
+"""Components of the tracer: given ids, headers, contexts, and the resource."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ PB_KEY = raft_pb2.ReplicaKey(id=4, directory_id=cores.key(4).directory_id)
 
 @dataclass(slots=True)
 class _Handler:
-    """Everything is done at once, unless `error` is set; never, while `hangs`."""
+    """Does everything immediately, unless `error` is set; never, while `hangs`."""
 
     error: AdminError | None = None
     hangs: bool = False

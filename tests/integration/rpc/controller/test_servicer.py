@@ -227,7 +227,7 @@ async def test_a_read_without_a_request_is_malformed(
 async def test_a_large_write_is_converted_in_slices(
     served: Served, channel: grpc.aio.Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mebibyte of settings takes 0.2 s to convert, in which nobody else would have a turn."""
+    """A mebibyte of settings takes 0.2 s to convert, in which no other task would run."""
     large = CreateTopics(tuple(NewTopic(f"t-{n}", assignments=((1,),) * 9) for n in range(999)))
     message = convert.write_request(large)
     assert message.ByteSize() > CONVERTED_AT_ONCE_BYTES

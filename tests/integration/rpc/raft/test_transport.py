@@ -200,7 +200,7 @@ async def test_a_peer_that_ends_fails_its_fetches_and_is_found_again(caller: Cal
         answer: m.PeerResponse | RequestFailure = RequestFailure.DISCONNECTED
         asking = asyncio.ensure_future(back.raft.asked())
         while answer is RequestFailure.DISCONNECTED:
-            # Until the channel has connected again, each call fails at once.
+            # Until the channel has connected again, each call fails immediately.
             call = caller.send(back, fetch(10))
             reply = asyncio.ensure_future(caller.answer())
             await asyncio.wait((asking, reply), return_when=asyncio.FIRST_COMPLETED)
@@ -266,7 +266,7 @@ async def test_a_voter_tried_at_two_addresses_keeps_the_one_that_somebody_waits_
     assert await caller.answer() == (second, GRANTED)
     asked.answer.set_result(GRANTED)
     assert await caller.answer() == (first, GRANTED)
-    # Tried at a third one, nobody waits for the first two any more.
+    # Once the peer is tried at a third one, no call waits for the first two any more.
     with socket.create_server((HOST, 0)) as taken:
         free = taken.getsockname()[1]
     caller.client.send(SendRequest(CallId(9), peer(free), VOTE))

@@ -1,4 +1,4 @@
-"""What is granted: names of things, and operations on them."""
+"""Grants: names of resources, and operations on them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_rights_are_granted_once_for_each_operation_on_each_kind() -> None:
     rights = Rights("User:a", grant)
     assert rights.may(Operation.CREATE, topic_resource("a"))
     assert not rights.may(Operation.CREATE, topic_resource("b"))
-    # Whichever topic: one of them.
+    # Any topic suffices.
     assert rights.may(Operation.CREATE, TOPICS)
     assert not rights.may(Operation.CREATE, CLUSTER)
     assert asked == [

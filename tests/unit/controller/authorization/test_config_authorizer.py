@@ -1,4 +1,4 @@
-"""Who may do what by the settings."""
+"""Grants that the settings give to principals."""
 
 from __future__ import annotations
 

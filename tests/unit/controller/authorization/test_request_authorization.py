@@ -259,7 +259,7 @@ def test_a_caller_without_rights_gets_nothing_of_any_request(
 
 
 def results_of(cluster: Cluster, request: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of any kind
-    """What alice is told of each item; an error where that is for the whole."""
+    """The result of each item for alice; an error where it covers the whole request."""
     try:
         if isinstance(request, WriteRequest):
             decision = cluster.controller.decide(request, ALICE, 0)
@@ -268,7 +268,7 @@ def results_of(cluster: Cluster, request: Any) -> tuple[Any, ...]:  # noqa: ANN4
         else:
             reply = run_to_end(answer_in_slices(cluster.image, request, rights_in(cluster)))
     except RefusedError as refused:
-        # A question may be none, whoever asks.
+        # A question may be invalid for every caller.
         return () if refused.error is ErrorCode.INVALID_REQUEST else (refused,)
     lists = [getattr(reply, field.name) for field in fields(reply)]
     (results,) = (each for each in lists if isinstance(each, tuple))

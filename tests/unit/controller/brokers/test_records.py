@@ -94,7 +94,7 @@ def test_listeners_and_features_are_kept_by_name() -> None:
 
 
 def test_a_registration_in_a_log_is_taken_whatever_it_says() -> None:
-    """Only a decision judges: a log of another release, or of Kafka, is served as it is."""
+    """Only a decision checks: a log of another release, or of Kafka, is served as it is."""
     points = (
         BrokerEndpoint(name="", host="", port=0, security_protocol=9),
         BrokerEndpoint(name="A\0", host="h\n", port=0, security_protocol=0),

@@ -404,7 +404,7 @@ def lines_run(work: Callable[[], object]) -> int:
 
 
 def lines_of_each(others: int) -> dict[str, int]:
-    """The cost of each request of a broker beside so many other brokers."""
+    """The cost of each request of a broker when so many other brokers exist."""
     cluster = Cluster()
     cluster.start_brokers(*range(1, others + 1))
     one = others + 1
@@ -414,7 +414,7 @@ def lines_of_each(others: int) -> dict[str, int]:
 
         def work() -> None:
             assert cluster.ask(request).error is ErrorCode.NONE
-            # The core is told of it after each commit.
+            # The core receives it after each commit.
             assert cluster.image.brokers.kraft_version_max is not None
 
         return lines_run(work)

@@ -25,7 +25,7 @@ def quota(
 
 
 def replayed(*records: ClientQuotaRecord) -> list[ClientQuotaRecord]:
-    """What a snapshot holds after these."""
+    """The records of a snapshot after these."""
     delta = MetadataDelta(MetadataImage())
     for record in records:
         replay_quota(delta, record)

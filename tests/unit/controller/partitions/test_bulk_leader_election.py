@@ -1,4 +1,4 @@
-"""What is elected for many partitions at once is what is elected for each of them alone."""
+"""A bulk election of many partitions elects the same as an election of each of them alone."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def acceptor_of(*active: int) -> LeaderAcceptor:
 
 
 def any_partition(draw: random.Random) -> Partition:
-    """As brokers could leave one, or as nobody should."""
+    """A partition as brokers could leave one, or an invalid one."""
     replicas = tuple(draw.sample(BROKERS, draw.choice([0, 1, 2, 3, 3, 5])))
     isr = tuple(draw.sample(replicas, draw.randint(0, len(replicas))))
     if draw.random() < 0.1:

@@ -91,7 +91,7 @@ def change(name: str, partition_id: int, **fields: object) -> PartitionChangeRec
 
 
 def changes(image: MetadataImage, *active: int) -> list[PartitionChangeRecord]:
-    """What has to change when these may lead, by topic and partition."""
+    """The changes that are needed when these may lead, by topic and partition."""
     acceptor = LeaderAcceptor(image.brokers, frozenset(active))
     found = [
         partition_change(image, image.topics.by_id[id_], partition_id, acceptor)
@@ -101,7 +101,7 @@ def changes(image: MetadataImage, *active: int) -> list[PartitionChangeRecord]:
 
 
 def looked_at(image: MetadataImage, *active: int) -> list[tuple[TopicId, int]]:
-    """Which partitions are looked at one by one when these may lead."""
+    """The partitions that are looked at one by one when these may lead."""
     rows = image.topics.partitions.rows.rows_from(0, 10_000)
     if rows is None:
         return []

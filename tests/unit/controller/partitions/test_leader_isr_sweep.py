@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def assert_settled(image: MetadataImage) -> None:
-    """Nobody leads who may not, nobody stays in sync beside others who are, nobody is left out."""
+    """Check that every leader may lead, every ISR is as it may be, and no partition is left out."""
     active = image.brokers.active
 
     def may_lead(partition: Partition, broker_id: int) -> bool:
@@ -97,7 +97,7 @@ def test_a_slice_compares_so_many_rows_and_no_more(
 def test_partitions_that_are_looked_at_alone_are_few_at_a_time(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that wait for somebody in sync are unpacked each time, and seldom change."""
+    """Those that wait for a replica in sync are unpacked each time, and seldom change."""
     monkeypatch.setattr(leader_isr_sweep, "EXAMINED_SLICE", 5)
     examined: list[int] = []
 
@@ -161,7 +161,7 @@ def test_a_new_controller_finds_what_the_last_one_left(topics: Cluster) -> None:
     controller = topics.controller
     controller.deactivate()
     topics.commit(controller.activate(Epoch(2), controller.end_offset, topics.now_ms))
-    # Nobody is unfenced before everything was looked at.
+    # No broker is unfenced before everything was looked at.
     assert topics.ask(topics.heartbeat(1)).is_fenced
     topics.settle()
     assert_settled(topics.image)

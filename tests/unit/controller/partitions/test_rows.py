@@ -64,7 +64,7 @@ def made(table: dict[int, Partition]) -> PartitionRows:
 
 
 def held(rows: PartitionRows) -> dict[int, Partition]:
-    """What is in the rows; looks at all ways to ask for it."""
+    """The content of the rows, read in all ways that they offer."""
     found = dict(rows.partitions())
     assert found == {key: rows.partition(row) for key, row in zip(found, range(99), strict=False)}
     assert rows.topics_at(np.arange(len(rows))) == [topic_id_of(key) for key in found]

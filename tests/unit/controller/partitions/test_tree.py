@@ -27,7 +27,7 @@ def tree_of(table: dict[int, Partition]) -> PartitionTree:
 
 
 def held(tree: PartitionTree) -> dict[int, Partition]:
-    """What is in the tree, whose parts are of the right size and in order."""
+    """The content of the tree, whose parts are of the right size and in order."""
     parts = list(tree.parts_from(0))
     found = {key: partition for part in parts for key, partition in part.partitions()}
     assert list(found) == sorted(found)

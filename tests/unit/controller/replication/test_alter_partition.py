@@ -91,7 +91,7 @@ def result_of(reply: AlterPartitionReply) -> AlteredPartition:
 
 
 def refused(cluster: Cluster, request: AlterPartition) -> ErrorCode:
-    """The error of its only partition; nothing is written, and the result is empty beside it."""
+    """The error of its only partition; nothing is written, and the result is otherwise empty."""
     decision = cluster.decide(request)
     assert decision.values == ()
     assert isinstance(decision.reply, AlterPartitionReply)
@@ -229,7 +229,7 @@ def test_epochs(
 
 
 def test_only_the_leader_may_ask(cluster: Cluster) -> None:
-    # Judged before the epoch of the partition, as Kafka does.
+    # Checked before the epoch of the partition, as Kafka does.
     asked = alteration(cluster, 2, partition_epoch=-1)
     assert refused(cluster, asks(cluster, asked, sender=2)) is ErrorCode.INVALID_REQUEST
 
@@ -284,7 +284,7 @@ def test_who_cannot_be_in_sync(cluster: Cluster) -> None:
 
 def test_a_leader_that_is_fenced_gets_nothing(cluster: Cluster) -> None:
     set_partition(cluster, isr=(1,))
-    # Nobody else is in sync, but the leader goes as soon as it is fenced.
+    # No other replica is in sync, but the leader goes as soon as it is fenced.
     fence(cluster, 1)
     assert cluster.leading("t") == [(-1, (1,))]
     assert refused(cluster, asks(cluster, alteration(cluster, 1, 2))) is ErrorCode.INVALID_REQUEST
@@ -466,7 +466,7 @@ def test_with_too_few_in_sync_those_that_are_not_stay_eligible(cluster: Cluster)
     set_partition(cluster, isr=(1,), eligible_leader_replicas=(2, 3), last_known_elr=(3,))
     cluster.ask(asks(cluster, alteration(cluster, 1, 2)))
     assert elr_of(cluster.partition("t")) == ((3,), (3,))
-    # Nobody becomes eligible by leaving the ISR.
+    # A replica that leaves the ISR does not become eligible.
     cluster.ask(asks(cluster, alteration(cluster, 1)))
     assert elr_of(cluster.partition("t")) == ((3,), (3,))
 

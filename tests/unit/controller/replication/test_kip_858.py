@@ -55,7 +55,7 @@ def test_a_replica_that_joined_from_a_new_disk_does_not_lead_from_the_old_one(
 def test_a_partition_that_a_completed_reassignment_leaves_without_a_leader_is_looked_at(
     cluster: Cluster,
 ) -> None:
-    """Unclean elections are allowed: the replica that remains leads at once."""
+    """Unclean elections are allowed: the replica that remains leads immediately."""
     cluster.create("t", REPLICAS, configs=(("unclean.leader.election.enable", "true"),))
     set_partition(cluster, isr=(1, 2), adding_replicas=(2,), removing_replicas=(1,))
     cluster.ask(cluster.registration(2, log_dirs=(uuid(999),)))

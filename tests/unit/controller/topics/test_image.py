@@ -108,7 +108,7 @@ def test_an_unknown_topic_is_an_error() -> None:
 
 
 def recount(image: MetadataImage) -> tuple[int, int]:
-    """How many partitions are offline and imbalanced, looked at one by one."""
+    """The numbers of offline and imbalanced partitions, counted one by one."""
     topics = image.topics
     every = [p for topic_id in topics.by_id for _, p in topics.partitions_of(topic_id)]
     return sum(p.is_offline for p in every), sum(p.is_imbalanced for p in every)

@@ -273,7 +273,7 @@ async def test_a_write_waits_for_room(server: Server) -> None:
     writing = asyncio.ensure_future(call.write(b"a"))
     await settle()
     assert not writing.done()
-    # As one is told late of what left at once before.
+    # A late notification, for data that had been sent immediately.
     call.drained()
     await settle()
     assert not writing.done()

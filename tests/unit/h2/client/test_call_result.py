@@ -1,4 +1,4 @@
-"""How the answer to a call begins and ends."""
+"""The beginning and the end of a call's response."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ async def test_whatever_the_loop_says_of_one_attempt_there_is_another(
 async def test_a_connection_that_is_given_up_as_it_begins_is_written_to_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody tells of its end: uvloop has closed the socket behind the back of its protocol."""
+    """No callback reports its end: uvloop has closed the socket without telling its protocol."""
     links: list[ClientProtocol] = []
     transport = TransportByHand()
 

@@ -47,7 +47,7 @@ def test_who_is_answered_before_the_end_of_the_request_is_told_to_stop() -> None
     connection.send_headers(1, peers.TRAILERS_BLOCK, is_last=True)
     reset = peers.sent(connection)[-1]
     assert (reset.kind, reset.payload) == (frames.RST_STREAM, word(H2ErrorCode.NO_ERROR))
-    # What was on its way by then disturbs nobody.
+    # Frames that were in flight by then do no harm.
     assert connection.receive(data(b"late"), 0.0) == []
     assert not connection.is_over
 

@@ -36,7 +36,7 @@ def test_a_block_that_empties_the_table_is_noticed() -> None:
     reader = h.BlockReader(Limits())
     reader.read(b"\x40\x01a\x011")
     assert reader.read(b"\xbe").pairs == [(b"a", b"1")]
-    # The table's size becomes 0, which is done anew for each block that says so.
+    # The table's size becomes 0, again for each block that says so.
     reader.read(b"\x20\x82")
     with pytest.raises(h.BlockError):
         reader.read(b"\xbe")

@@ -26,7 +26,7 @@ PEER = "ipv4:127.0.0.1:4711"
 
 
 class Listening:
-    """A listening socket by hand: who waits there, and what it raises when nobody does."""
+    """A listening socket by hand: the connections that wait, and the error when none does."""
 
     def __init__(self, waiting: int, then: OSError | None = None) -> None:
         self.waiting = waiting
@@ -179,7 +179,7 @@ async def test_failed_handshakes_are_told_by_their_cause_and_counted(
 async def test_a_connection_that_the_stop_finds_at_its_beginning_is_forgotten(
     connect: Callable[..., None],
 ) -> None:
-    """Of its end nobody tells where its beginning was cut short."""
+    """Its end is not reported if its beginning was cut short."""
     transport, has_begun = TransportByHand(), asyncio.Event()
 
     async def begin(make: Callable[[], ServerProtocol], *_: Any, **__: Any) -> None:  # noqa: ANN401

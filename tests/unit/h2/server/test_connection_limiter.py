@@ -76,7 +76,7 @@ async def _forever() -> None:
 
 
 def begun(address: str, count: int) -> PendingHandshakes:
-    """Four may be under way; so many are."""
+    """So many handshakes in progress, of the four that are allowed."""
     begun_tasks.clear()
     handshakes = PendingHandshakes(AddressSlots(4))
     begin(handshakes, address, count)

@@ -1,4 +1,4 @@
-"""Requests that are not gRPC are answered by headers, and hold nothing meanwhile."""
+"""Requests that are not gRPC are answered by headers, and hold nothing while they last."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ async def test_many_bytes_are_taken_in_slices_and_in_order(budget_s: float) -> N
         for number in range(500)
     )
     wire.send(calls[:60_000], calls[60_000:])
-    # What takes no time is not put off.
+    # What takes no time is not deferred.
     assert wire.transport.reads is (budget_s > 1)
     ended: list[int] = []
     while len(ended) < 500:
@@ -365,7 +365,7 @@ async def test_a_call_without_a_place_is_refused_before_anything_is_made_for_it(
     await wire.settle()
     assert wire.status() == {b"grpc-status": b"8"}
     assert len(places.asked) == 1
-    # The connection goes on.
+    # The connection stays open.
     places.left = 1
     wire.call(b"b", stream_id=3)
     await wire.settle()

@@ -1,4 +1,4 @@
-"""What a server says in a call, and its status at the end."""
+"""Messages of a server in a call, and its status at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server has registered, and the interceptors before it."""
+"""Registered methods of a server, and the interceptors before them."""
 
 from __future__ import annotations
 

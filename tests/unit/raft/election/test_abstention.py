@@ -1,7 +1,4 @@
-"""An empty voter of kraft.version 0 abstains until it may vote again without risk.
-
-See rule `empty_log_abstains`.
-"""
+"""State that an abstaining voter keeps."""
 
 from __future__ import annotations
 
@@ -66,7 +63,7 @@ def fetches(update: api.Update) -> list[m.FetchRequest]:
     ]
 
 
-def test_it_fetches_without_its_name_until_it_has_heard_every_other_voter() -> None:
+def test_it_fetches_without_its_id_until_every_other_voter_has_answered() -> None:
     core = wiped()
     update = cores.begin(core, 1, 1, now_ms=1)
     assert [request.replica for request in fetches(update)] == [None]
@@ -85,7 +82,7 @@ def test_it_fetches_without_its_name_until_it_has_heard_every_other_voter() -> N
     assert not core.replica.abstains
 
 
-def test_what_was_answered_to_a_nameless_fetch_ends_no_abstention() -> None:
+def test_a_response_to_a_fetch_without_an_id_does_not_end_the_abstention() -> None:
     core = wiped(log_end=5)
     cores.begin(core, 1, 1, now_ms=1)
     nameless = cores.under_way(core)
@@ -97,7 +94,7 @@ def test_what_was_answered_to_a_nameless_fetch_ends_no_abstention() -> None:
     assert core.replica.abstains
 
 
-def test_a_voter_that_is_in_a_later_epoch_is_heard_and_its_epoch_holds() -> None:
+def test_the_epoch_of_a_voter_in_a_later_epoch_is_adopted() -> None:
     core = wiped()
     cores.begin(core, 1, 1, now_ms=1)
     hear(core, 3, epoch=7, now_ms=2)
@@ -106,7 +103,7 @@ def test_a_voter_that_is_in_a_later_epoch_is_heard_and_its_epoch_holds() -> None
     assert not cores.voted(refused).vote_granted
 
 
-def test_an_epoch_that_is_not_believed_is_not_heard() -> None:
+def test_a_response_with_an_implausible_epoch_does_not_count() -> None:
     core = wiped()
     cores.begin(core, 1, 1, now_ms=1)
     hear(core, 3, epoch=2**31 - 1, now_ms=2)
@@ -140,7 +137,7 @@ def test_a_leader_that_knows_no_high_watermark_ends_no_abstention() -> None:
     assert core.replica.abstains
 
 
-def test_it_waits_for_all_other_voters_that_it_has_not_heard() -> None:
+def test_it_waits_for_all_voters_that_have_not_answered() -> None:
     abstention = Abstention(is_on=True)
     assert abstention.unheard(cores.key(2), cores.voters(1, 2, 3)) == [1, 3]
     abstention.heard.add(NodeId(3))
@@ -148,5 +145,5 @@ def test_it_waits_for_all_other_voters_that_it_has_not_heard() -> None:
     assert abstention.unheard(cores.key(2), cores.voters(1, 2, 3, 4)) == [1, 4]
 
 
-def test_one_that_is_no_voter_waits_for_nobody() -> None:
+def test_a_replica_outside_of_the_voter_set_waits_for_no_voter() -> None:
     assert Abstention(is_on=True).unheard(cores.key(4), cores.voters(1, 2, 3)) == []

@@ -68,7 +68,7 @@ def test_a_majority_of_pre_votes_raises_the_epoch_and_saves_the_own_vote_first()
 
 
 def test_nobody_is_asked_for_votes_before_the_whole_log_is_on_the_disk() -> None:
-    """After a crash the log must not be shorter than the one for which the votes were granted."""
+    """The log that a vote was given for must not be shorter after a crash."""
     core = cores.behind_its_disk()
     expect(
         core.step(api.TimerFired(), Millis(2002)),
@@ -165,7 +165,7 @@ def test_a_voter_that_does_not_answer_is_asked_again_before_the_request_times_ou
     assert {node: request for node, (_, request) in again.items()} == {
         node: request for node, (_, request) in asked.items()
     }
-    # Whichever of the two is answered counts.
+    # The first of the two responses counts.
     cores.answer(core, asked[4][0], cores.granted(epoch), now_ms=1800)
     update = cores.answer(core, again[5][0], cores.granted(epoch), now_ms=1800)
     assert told(core).role == ("leader" if epoch else "candidate")
@@ -196,7 +196,7 @@ def test_a_promise_that_is_not_renewed_counts_no_more() -> None:
 
 
 def test_a_round_that_only_rivals_spoil_goes_on() -> None:
-    """Back to a leader that others miss, too, all would begin anew at one moment again."""
+    """A return to a leader that others miss, too, would restart all of them at one moment."""
     core = cores.unattached(3, 1, 2, 3)
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     cores.ask(core, cores.vote(2, 3, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)

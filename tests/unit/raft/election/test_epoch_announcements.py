@@ -38,7 +38,7 @@ def test_a_voter_that_fetches_is_not_announced_to_again() -> None:
 
 
 def begun(update: api.Update) -> list[int]:
-    """The voters to which an update sends BeginQuorumEpoch."""
+    """The voters that an update notifies of the leader."""
     calls = cores.calls(update)
     return sorted(n for n, (_, r) in calls.items() if isinstance(r, m.BeginQuorumEpochRequest))
 
@@ -226,7 +226,7 @@ HEARD = m.EndQuorumEpochResponse(ErrorCode.NONE, m.LeaderInfo(NodeId(1), Epoch(1
 
 
 def orders(update: api.Update) -> dict[int, list[int]]:
-    """In which order each voter is told to campaign."""
+    """The order of the successors that each voter receives."""
     return {
         to: [int(key.node_id) for key in request.preferred_candidates]
         for to, (_, request) in cores.calls(update).items()

@@ -1,4 +1,4 @@
-"""Plausibility of peers' epochs, rejections and late responses."""
+"""Checks of others' messages: their epochs, their rejections, their responses of long ago."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAR = [EPOCH_MAX, EPOCH_ACCEPTED_MAX + 1, EPOCH_JUMP_MAX + 2]
 
 
 def requests(epoch: int) -> list[m.Request]:
-    """All by which somebody tells replica 1 that there is such an epoch."""
+    """All requests that show replica 1 such an epoch."""
     leader, claimed = NodeId(2), Epoch(epoch)
     return [
         cores.vote(2, 1, epoch, cores.end(9, 1)),
@@ -127,7 +127,7 @@ def test_what_is_refused_outright_teaches_nothing(error: ErrorCode) -> None:
 
 @pytest.mark.rule("no_state_from_rejections")
 def test_no_answer_of_another_cluster_deposes_a_leader() -> None:
-    """A dead voter's address was taken over by somebody else's controller."""
+    """Another cluster's controller has taken over the address of a dead voter."""
     core = cores.leader()
     (call, *_) = cores.open_calls(core, RequestKind.BEGIN_QUORUM_EPOCH)
     info = m.LeaderInfo(NodeId(3), Epoch(9), cores.endpoints(3))

@@ -1,4 +1,4 @@
-"""The first records of a leader, and its corrections of its own voter entry."""
+"""The first batch of a leader, and its corrections of its own entry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.raft.expecting import WatchedCore
 
 
 def first_batch(state: api.RecoveredState, *, at: tuple[Endpoint, ...]) -> api.ControlBatch:
-    """The first batch of a single voter with the endpoints `at` when it becomes leader."""
+    """The first batch of a single voter that listens there, as it begins to lead."""
     core = WatchedCore(replace(cores.config(), endpoints=at), state, cores.Midway())
     update = core.start(Millis(0))
     (append,) = [e for e in update.effects if isinstance(e, api.AppendToLog)]

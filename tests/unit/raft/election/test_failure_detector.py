@@ -57,7 +57,7 @@ def test_a_connect_that_is_taken_leaves_the_leader_its_fetch_timeout() -> None:
 
 
 def lost_the_first_round() -> RaftCore:
-    """A follower that missed its leader early, and was refused by all at 36 ms."""
+    """A follower that timed out on its leader early, and was rejected by all at 36 ms."""
     core = refused_leader()
     asked = cores.calls(core.step(api.TimerFired(), Millis(35)))
     refusal = cores.refused(core)

@@ -1,4 +1,4 @@
-"""Leader discovery: order of the requests, responses that count (rule `leader_discovery`)."""
+"""Discovery of a leader: its targets, its times, its use of answers (rule `leader_discovery`)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def discovery(core: RaftCore) -> CallId | None:
 
 
 def let_pass(core: RaftCore, until_ms: int, *, refuse: bool) -> list[str]:
-    """Have nobody answer; the hosts that were asked who leads."""
+    """Leave all requests unanswered; return the hosts that were asked who leads."""
     asked: list[str] = []
     update = core.step(api.TimerFired(), Millis(0))
     while update.wake_at_ms is not None and update.wake_at_ms <= until_ms:
@@ -101,7 +101,7 @@ def test_the_leader_that_a_bootstrap_server_names_is_followed() -> None:
 
 
 def next_question(core: RaftCore) -> CallId:
-    """The next discovery that is under way."""
+    """The next discovery that is in flight."""
     update = core.step(api.TimerFired(), now_ms(core))
     while discovery(core) is None:
         assert update.wake_at_ms is not None
@@ -112,7 +112,7 @@ def next_question(core: RaftCore) -> CallId:
 
 
 def lost() -> RaftCore:
-    """A voter that asks for pre-votes again, since nobody answered the first time."""
+    """A voter that requests pre-votes again, since no voter answered the first time."""
     core = restarted()
     let_pass(core, 6000, refuse=False)
     while told(core).role != "prospective":

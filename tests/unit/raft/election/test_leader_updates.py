@@ -1,4 +1,4 @@
-"""Transitions of a replica when a peer names a leader."""
+"""Reaction of a replica to a leader that another one names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.raft.expecting import expect
 
 
 def named(leader: m.LeaderInfo) -> m.FetchResponse:
-    """Somebody who does not lead names the leader."""
+    """The response of a replica that does not lead, and names the leader."""
     return m.FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=leader)
 
 

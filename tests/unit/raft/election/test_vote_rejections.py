@@ -1,4 +1,4 @@
-"""Votes that were refused are told for a while."""
+"""Vote rejections are reported for a while."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judgement on a replica that answers: the one that was addressed, or another one."""
+"""The check of a replica that answers: the one that was addressed, or another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The leader of another quorum, in words."""
+"""The leader of another quorum, described in plain text."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_a_leader_that_diverges_below_what_is_committed_proves_another_quorum() 
     assert remark is not None
     assert f"node 1, leader of epoch 1, leads another quorum of cluster {cores.CLUSTER}" in remark
     assert "--no-initial-controllers" in remark
-    # It is said once while it goes on.
+    # It is reported once while it lasts.
     (more,) = answered(core, DIVERGES)
     assert more.trace == ()
 

@@ -121,7 +121,7 @@ def test_it_neither_leads_nor_follows_nor_votes_any_more() -> None:
 
 
 def test_a_late_answer_of_the_other_leader_makes_it_no_follower() -> None:
-    """A discovery was under way when the replica stood down."""
+    """A discovery was in flight when the replica stood down."""
     core = cores.started(1, cores.recovered(2, 3))
     sent = cores.open_calls(core, RequestKind.DISCOVERY)[0]
     core.replica.leader_eligibility.rival = RIVAL
@@ -245,7 +245,7 @@ def test_a_leader_of_an_earlier_epoch_that_leads_on_is_a_rival() -> None:
 def test_a_leader_of_an_earlier_epoch_that_ends_is_no_rival(
     end: m.FetchResponse | api.RequestFailure,
 ) -> None:
-    """It led for two check-quorum intervals, and goes on naming itself after it resigned."""
+    """It led for two check-quorum intervals, and still names itself after it resigned."""
     core = later()
     led_until_then = [leads(5, 3)] * 5 + [end]
     assert len(node_5_says(core, *led_until_then * 3)) == 18
@@ -270,7 +270,7 @@ def test_what_becomes_of_others_ends_no_row() -> None:
 
 
 def test_answers_before_and_after_a_pause_make_no_row() -> None:
-    """The leader that this quorum had may have stood still for as long as this replica."""
+    """The leader that this quorum had may have been suspended for as long as this replica."""
     core = later()
     now_ms, answers = 2, 0
     while answers < 2:

@@ -1,4 +1,4 @@
-"""Auto-join (KIP-853): an observer asks to vote, in the place of its own disk of before."""
+"""Auto-join (KIP-853): an observer asks to vote, in the place of its own previous disk."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def observer(
 
 
 def sent(update: api.Update) -> list[api.SendRequest]:
-    """The requests for voter changes in an update."""
+    """The requests for voter changes that it sends."""
     return [
         effect
         for effect in update.effects
@@ -94,7 +94,7 @@ def test_who_was_decommissioned_is_behind_or_was_not_told_to_does_not_ask() -> N
 
 
 def refused_once() -> tuple[RaftCore, m.MembershipResponse, api.Update, Millis]:
-    """An observer that was told to wait: with what, what it did then, and when it asks again."""
+    """An observer that had to wait: its request, the refusal, its reaction, and its next time."""
     core, update = observer(4, cores.voters(1, 2, 3))
     (join,) = sent(update)
     assert isinstance(join.request, m.AddRaftVoterRequest)
@@ -131,13 +131,13 @@ def test_who_is_told_to_stop_at_the_moment_in_which_it_would_ask_does_not() -> N
     assert api.ShutdownComplete() in update.effects
 
 
-# --- scaled away ----------------------------------------------------------------------------------
+# --- scaled down ----------------------------------------------------------------------------------
 
 
 def leader_says(
     core: RaftCore, *batches: m.BatchInfo, high_watermark: int, now_ms: int, epoch: int = 1
 ) -> api.Update:
-    """The leader of that epoch answers the Fetch that is under way, and the disk flushes."""
+    """The leader of that epoch answers the Fetch that is in flight, and the disk flushes."""
     call = cores.under_way(core)
     leader = m.LeaderInfo(cores.key(1).node_id, Epoch(epoch), cores.endpoints(1))
     answer = m.FetchResponse(
@@ -159,7 +159,7 @@ def leader_says(
 
 
 def change_at(offset: int, voters: VoterSet, *, is_first: bool = False) -> m.BatchInfo:
-    """The batch that puts a set in force; the `first` of an epoch says so."""
+    """The batch that puts a voter set into effect; the `first` of an epoch says so."""
     begins = (LeaderChange(cores.key(1).node_id, (), ()),) if is_first else ()
     return m.BatchInfo(
         base_offset=Offset(offset),
@@ -198,7 +198,7 @@ def test_a_process_whose_voter_is_removed_does_not_join_again_and_says_so() -> N
 def test_a_voter_without_directory_ids_was_perhaps_another_disk_and_joins_after_the_upgrade() -> (
     None
 ):
-    """The disk was replaced while the upgrade was under way, which names the one of before."""
+    """The disk was replaced while the upgrade was running, which names the previous one."""
     state = cores.recovered(
         1, 2, 3, log_end=cores.end(3, 1), epochs=(m.EpochStart(Epoch(1), Offset(0)),)
     )

@@ -1,4 +1,4 @@
-"""TransferLeadership: to a voter that has everything and answers; nothing is proposed meanwhile."""
+"""TransferLeadership: to a voter that is caught up and answers; it blocks proposals."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_voter_with_the_whole_log_is_named_first_at_once() -> None:
 
 
 def begun(update: api.Update) -> dict[int, api.Peer]:
-    """The peers to which an update sends BeginQuorumEpoch, by node id."""
+    """The endpoints at which an update notifies voters of the leader."""
     return {
         effect.to.node_id: effect.to
         for effect in update.effects
@@ -73,7 +73,7 @@ def test_a_successor_that_does_not_answer_leaves_the_leader_leading() -> None:
 
 
 def test_a_successor_that_moved_is_looked_for_where_it_says_that_it_is() -> None:
-    """It fetches from elsewhere than its set says, and nobody is left at its old address."""
+    """It fetches from another address than its set says, and its old address is unused."""
     core = cores.grown_up_leader()
     there = (Endpoint("GRPC", "elsewhere", 9094),)
     moved = replace(cores.fetch(2, 3, 1), replica_endpoints=there)

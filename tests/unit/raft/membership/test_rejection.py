@@ -1,4 +1,4 @@
-"""Rejections of voter changes, with their error codes, reasons and messages."""
+"""Reasons for the rejection of a voter change, as they are answered."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_a_removed_leader_that_told_its_end_asks_who_took_over() -> None:
     asked = cores.calls(cores.answer(core, ended[3][0], heard, now_ms=4505))
     ((call, request),) = asked.values()
     assert isinstance(request, m.FetchRequest)
-    # That it led itself is no news, nor where it is.
+    # Neither its own leadership nor its own address is news to it.
     still = m.FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=cores.LEADER)
     assert not cores.answer(core, call, still, now_ms=4506).trace
     update = core.step(api.TimerFired(), Millis(5006))

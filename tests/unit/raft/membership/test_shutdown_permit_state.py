@@ -1,4 +1,4 @@
-"""The leader's state of shutdown permits."""
+"""Shutdown permits that a leader remembers."""
 
 from __future__ import annotations
 

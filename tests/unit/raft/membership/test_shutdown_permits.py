@@ -38,14 +38,14 @@ def test_whoever_asks_again_is_answered_anew() -> None:
     assert quorum.may_stop(2)
     assert quorum.may_stop(2)
     quorum.passes(quorums.SILENCE_MS, 2)
-    # Voter 3 has died meanwhile: one that has not stopped yet is told.
+    # Voter 3 has died since: a voter that has not stopped yet learns of it.
     assert not quorum.may_stop(2)
     quorum.fetch(3)
     assert quorum.may_stop(2)
 
 
 def test_a_refusal_takes_no_leave_back() -> None:
-    """The first requester may have stopped the voter already."""
+    """The caller that asked first in the name of that voter may have stopped it."""
     quorum = quorums.Quorum(1, 2, 3)
     assert quorum.may_stop(2)
     quorum.passes(quorums.SILENCE_MS, 2)

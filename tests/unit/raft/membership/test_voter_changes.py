@@ -1,4 +1,4 @@
-"""Preconditions of a voter change, and the response to the caller that waits for it."""
+"""Preconditions of a voter change, and the time at which its caller is answered."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_fetch_that_was_sent_before_the_request_counts_for_nothing() -> None:
     core = cores.grown_up_leader(1, 2, 3)
     cores.ask(core, remove(3), now_ms=4500, token=7)
     late = cores.ask(core, cores.fetch(2, 3, 1), now_ms=4501, token=8)
-    # It is answered at once, for its answer carries the round.
+    # It is answered immediately, for its answer carries the round.
     assert cores.fetched(late).read_round > 0
     assert appended_voters(core) == cores.voters(1, 2, 3)
     cores.echo(core, 2, now_ms=4502)
@@ -167,7 +167,7 @@ def test_fetches_are_waited_for_no_longer_than_two_fetch_timeouts() -> None:
 
 
 def test_a_voter_that_takes_almost_a_fetch_timeout_for_each_fetch_is_alive() -> None:
-    """The Fetch that was under way shows nothing, and the next one is as slow."""
+    """The Fetch that was in flight shows nothing, and the next one is as slow."""
     core = cores.grown_up_leader(1, 2, 3)
     turn_ms = cores.config().fetch_timeout_ms - 100
     cores.ask(core, replace(remove(3), timeout_ms=Millis(60_000)), now_ms=4500, token=7)

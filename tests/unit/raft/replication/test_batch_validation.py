@@ -1,4 +1,4 @@
-"""Batches that recovery would take for damage, or could never repair, are not appended."""
+"""Batches that recovery would call damage, and that cannot be repaired, are never appended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parked Fetches, and that nobody's work grows with how many others wait."""
+"""Parked Fetches, the work for each of which does not grow with their number."""
 
 from __future__ import annotations
 

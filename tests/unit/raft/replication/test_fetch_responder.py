@@ -1,4 +1,4 @@
-"""Fetches are answered at once, or wait until there is something to send."""
+"""Fetches are answered immediately, or wait until there is something to send."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def answers_while_idle(
     core: RaftCore, request: m.FetchRequest, *, from_ms: int, until_ms: int
 ) -> int:
-    """The number of empty responses to a replica that fetches again immediately."""
+    """The number of answers without data to a fetcher that asks again immediately."""
     count, now = 0, Millis(from_ms)
     update = cores.ask(core, request, now_ms=now, token=from_ms)
     while now <= until_ms:

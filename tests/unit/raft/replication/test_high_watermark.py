@@ -1,4 +1,4 @@
-"""The leader's high watermark: it follows the flushed ends of a majority, and never decreases."""
+"""The ends of the log, as each reader may see them."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def test_a_successor_that_has_fallen_silent_comes_last() -> None:
 
 
 def test_a_successor_that_cannot_be_elected_comes_last_of_all() -> None:
-    """A voter that lacks a committed record cannot get a majority, even if it can be reached."""
+    """A voter that lacks committed entries gets no majority, however good its contact is."""
     core = cores.grown_up_leader()
     cores.propose(core, now_ms=4401)
     cores.flush(core, now_ms=4402)

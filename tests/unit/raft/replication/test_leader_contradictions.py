@@ -1,4 +1,4 @@
-"""Contradictions of a leader: bounded in number, reported once, dropped with their epoch."""
+"""Contradictions: counted, reported once, forgotten with their epoch."""
 
 from __future__ import annotations
 

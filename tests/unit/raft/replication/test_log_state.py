@@ -1,4 +1,4 @@
-"""Ends of epochs, shared prefixes of logs, truncation points."""
+"""Ends of epochs, agreement with other logs, and points of truncation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The leader's knowledge of each replica's progress."""
+"""A leader's knowledge of each replica."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def known(core: RaftCore, node_id: int, *, now_ms: int) -> m.ReplicaState | None:
-    """The state of a replica in the leader's description; None if the leader does not know it."""
+    """The state of a replica as the leader reports it; None if it knows nothing."""
     state = cores.described(core, now_ms=now_ms)
     replicas = (*state.voters, *state.observers)
     return next((replica for replica in replicas if replica.key == cores.key(node_id)), None)

@@ -1,4 +1,7 @@
-"""Responses that a follower accepts or rejects (rule `leader_contradiction`)."""
+"""Responses that a follower accepts from its leader, and those that it rejects.
+
+The rule is `leader_contradiction`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A download goes on after a change of the leader, and backs off after a failure."""
+"""A download continues after a change of the leader, and backs off after a failure."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_what_is_refused_each_time_is_fetched_ever_more_rarely() -> None:
     # At most two a second once the backoff has grown to half of FT, and one line in all.
     assert 60 < fetches < 250
     assert len(notes) == 1
-    # What spoils the file may lie here: nobody is elected for it, but this voter is not ready.
+    # The fault may lie here: no election is held for it, but this voter is not ready.
     assert core.leader_failure_detector.has_live_leader()
     assert not core.has_live_leader
 
@@ -139,7 +139,7 @@ def test_a_file_that_its_leader_wrote_anew_is_begun_anew() -> None:
 
 
 def test_after_an_empty_slice_the_beginning_is_compared() -> None:
-    """The leader checks a file that it may have written anew meanwhile, in the same size."""
+    """The leader checks a file that it may have rewritten since, in the same size."""
     for first, position in ((FILE[:3], 3), (b"ABC", 3)):
         core = one_slice()
         send(core, info(1, 1), 3, b"", 4)

@@ -130,7 +130,7 @@ def test_a_refused_snapshot_leaves_the_log_and_its_flushes_as_they_were() -> Non
 
 
 def fetch_offset(update: api.Update) -> int:
-    """The offset of the next Fetch."""
+    """The offset that it fetches next."""
     ((_, request),) = cores.calls(update).values()
     assert isinstance(request, m.FetchRequest)
     return request.fetch_offset

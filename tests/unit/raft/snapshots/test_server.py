@@ -1,4 +1,4 @@
-"""A leader verifies its snapshots before it serves them, and pins them while peers fetch them."""
+"""Snapshots of a leader while others fetch them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Straight functions beside the closures that they call: both read and write the same."""
+"""Generated functions and the closures that they call read and write the same."""
 
 from __future__ import annotations
 

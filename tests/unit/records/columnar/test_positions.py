@@ -125,7 +125,7 @@ def test_many_batches_at_once_are_told_as_each_alone(
 def test_of_many_batches_one_that_is_wrong_is_told_as_if_alone(
     damage: dict[int, bytes], count: int
 ) -> None:
-    """The last of them, which may be the only one that goes on so far; a record has 13 bytes."""
+    """The last of them may be the only one that is so long; a record has 13 bytes."""
     buffer = bytearray(batch_of([bytes(6)] * 3, 0) * 40 + batch_of([bytes(6)] * count, 0))
     batches = list(iter_batches(bytes(buffer)))
     for place, octets in damage.items():
@@ -137,7 +137,7 @@ def test_of_many_batches_one_that_is_wrong_is_told_as_if_alone(
 
 
 def told(buffer: bytes, batches: list[tuple[int, BatchHeader]], together: int) -> tuple[Any, ...]:
-    """What is found where so many batches go together, or what is said to be wrong."""
+    """The result of reading so many batches together, or the error."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(positions, "_TOGETHER", together)
         try:
@@ -149,7 +149,7 @@ def told(buffer: bytes, batches: list[tuple[int, BatchHeader]], together: int) -
 
 @given(st.data())
 def test_a_byte_that_breaks_a_record_is_not_passed_over(data: st.DataObject) -> None:
-    """Where the reader refuses a batch, so do the places; where it does not, they agree."""
+    """The positions are refused for exactly those batches that the reader refuses."""
     buffer = bytearray(batch_of(data.draw(VALUES) * 3, 0))
     at = data.draw(st.integers(61, len(buffer) - 1))
     buffer[at] = data.draw(st.integers(0, 255))

@@ -47,7 +47,7 @@ def matrix(values: Iterable[bytes]) -> np.ndarray[Any, Any]:
 
 
 def at(column: Column, field: Field, row: int) -> object:
-    """What a column says of one row, in the words of the decoder."""
+    """The value of a column in one row, as the decoder gives it."""
     match column:
         case Constant(value=value):
             return value

@@ -1,4 +1,4 @@
-"""Which status an error of the admin API has; every row is reached in tests/integration/admin."""
+"""Status of each error of the admin API; every row is reached in tests/integration/admin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a call of one request ends that has no reply."""
+"""The end of a call with one request that has no reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What streams of writes may have under way."""
+"""The limit of what streams of writes may have in flight."""
 
 from __future__ import annotations
 

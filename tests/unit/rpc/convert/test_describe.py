@@ -1,4 +1,4 @@
-"""What a replica says of itself and of the quorum, to protobuf and back."""
+"""Descriptions of a replica and of the quorum, to protobuf and back."""
 
 from __future__ import annotations
 

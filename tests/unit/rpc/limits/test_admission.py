@@ -1,4 +1,4 @@
-"""Nobody holds more than his share of a listener."""
+"""A client cannot hold more than its share of a listener."""
 
 from __future__ import annotations
 

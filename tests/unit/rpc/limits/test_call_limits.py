@@ -1,4 +1,4 @@
-"""Whose places a call takes."""
+"""The limits that a call counts against."""
 
 from __future__ import annotations
 

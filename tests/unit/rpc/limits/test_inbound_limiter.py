@@ -1,4 +1,4 @@
-"""Half-sent requests: so many at once, and the oldest makes room for those that wait."""
+"""Half-sent requests: a limited number, and the oldest makes room for those that wait."""
 
 from __future__ import annotations
 

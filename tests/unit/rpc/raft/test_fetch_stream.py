@@ -1,4 +1,4 @@
-"""One Fetch stream: order, how many requests it has under way, and how it ends."""
+"""One Fetch stream: order, the number of requests in flight, and its end."""
 
 from __future__ import annotations
 

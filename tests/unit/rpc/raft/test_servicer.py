@@ -269,7 +269,7 @@ class _Context:
 
 
 class _Voted:
-    """Answers each request at once."""
+    """Answers each request immediately."""
 
     def submit(self, _: m.Request) -> tuple[ReplyToken, asyncio.Future[m.Response]]:
         answer: asyncio.Future[m.Response] = asyncio.get_running_loop().create_future()

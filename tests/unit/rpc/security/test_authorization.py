@@ -1,4 +1,4 @@
-"""The header for a forwarded principal, and calls that are judged before they begin."""
+"""The header for a forwarded principal, and calls that are checked before they begin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read from a certificate, which ones are refused, and when their end is pointed out."""
+"""The content of a certificate, refused certificates, and the time of expiry warnings."""
 
 from __future__ import annotations
 
@@ -156,5 +156,5 @@ def test_each_threshold_of_a_certificate_is_told_once() -> None:
     days_left = [20, 14, 13, 7, 7, 2, 1, 0.5, 0, -1]
     told = [watch.check(END, END - left * DAY) for left in days_left]
     assert told == [None, 14, None, 7, None, None, 1, None, 0, None]
-    # A renewed certificate begins anew, also one that ends soon.
+    # A renewed certificate starts over, also one that ends soon.
     assert watch.check(END + 6 * DAY, END) == 7

@@ -1,4 +1,4 @@
-"""Certificates are read at the start, read anew when they change, and kept when that fails."""
+"""Certificates are read at the start, reloaded when they change, and kept when that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls to the disk in threads, and how long they have been under way."""
+"""Calls to the disk in threads, and their durations so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is concluded from the durations of flushes."""
+"""Conclusions from the durations of flushes."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ WARNING = f"{MINIMUM * 4 - 1} bytes free"
 
 
 class Beside:
-    """A disk with `free` bytes, and what the core and the state machine are told of it."""
+    """A disk with `free` bytes, and what the core and the state machine receive about it."""
 
     def __init__(self, *, is_only_voter: bool = False) -> None:
         self.free = MINIMUM * 4

@@ -1,4 +1,4 @@
-"""Who reads the log, who flushes it, and who has it alone."""
+"""Access to the log for reads, for flushes, and alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flushes of the log beside everything else, and the flushed end that follows them."""
+"""Flushes of the log in parallel with other work, and the flushed end that follows them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ async def test_an_election_state_that_cannot_be_saved_ends_the_core(
         raise OSError(errno.EIO, "the disk is gone")
 
     monkeypatch.setattr(LogStore, "save_election", fail)
-    # The only voter campaigns at once, and its vote has to be saved first.
+    # The single voter campaigns immediately, and its vote has to be saved first.
     stack = await open_stack(is_active=False)
     assert await asyncio.wait_for(stack.ended, 60) is ExitReason.DISK_FAILED
     assert stack.network.sent == []

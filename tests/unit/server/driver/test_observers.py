@@ -1,4 +1,4 @@
-"""What looks on at a driver: told of everything in order, and no danger to it."""
+"""Observers of a driver: they receive everything in order, and cannot harm it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RESIGNED = TraceEvent(
 
 
 class Memory(Observer):
-    """Remembers what it was told."""
+    """Remembers what it received."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

@@ -1,4 +1,4 @@
-"""What callers of the core wait for."""
+"""Responses that callers of the core wait for."""
 
 from __future__ import annotations
 

@@ -267,7 +267,7 @@ async def test_the_core_hears_nothing_while_an_effect_has_to_wait() -> None:
 
 
 async def test_effects_are_performed_in_their_order() -> None:
-    """What a message tells of is written when it leaves."""
+    """The state that a message reports is written when the message leaves."""
     by_hand = DrivenByHand()
     await by_hand.tell(named("lead"), append(0), ASKED)
     assert by_hand.sides.done[:2] == ["on_appended", "sent VoteRequest"]

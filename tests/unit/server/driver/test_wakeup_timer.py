@@ -11,7 +11,7 @@ from quorate.server.host import Host
 
 
 class Standing(Host):
-    """A machine whose clock stands still: what is due rings at once, and nothing else in a test."""
+    """A machine whose clock is stopped: only timers that are due ring, and immediately."""
 
     def monotonic_ms(self) -> Millis:
         return Millis(1000)
@@ -33,7 +33,7 @@ class Bell:
         self.wakeup_timer.set()
 
     async def rings(self) -> list[str]:
-        """What has rung by the time that all that is due has."""
+        """All timers that have rung once no more are due."""
         for _ in range(3):
             await asyncio.sleep(0)
         return self.rung

@@ -1,4 +1,4 @@
-"""What a long pass of the garbage collector has left is not looked at again."""
+"""Objects that a long pass of the garbage collector has left are not scanned again."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def test_nobody_watches_after_the_end() -> None:
 
 @pytest.mark.parametrize("step_s", [0.0, LONG_S * 2])
 async def test_no_pass_looks_at_more_than_some_thousand_objects(step_s: float) -> None:
-    """However many stay: what was made since the last pass is little, the rest is set aside."""
+    """Only the few objects since the last pass are looked at; the rest is frozen, however many."""
     looked_at: list[int] = []
 
     def note(phase: str, info: dict[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of an image when another one has taken its place."""
+"""The end of an image when another one has taken its place."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ async def test_lost_leadership_leaves_appended_writes_open(open_stack: Open) -> 
 async def test_a_batch_that_stands_elsewhere_than_it_was_decided_for_ends_leadership(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was decided on it rests on offsets that nobody else has."""
+    """Decisions on it rest on offsets that no other replica has."""
     stack = await open_stack()
     await stack.register()
     asked: list[api.Event] = []

@@ -30,7 +30,7 @@ LARGE = CreateTopics((NewTopic("large", 10 * SLICE_PARTITIONS, 1),))
 
 
 def small(count: int) -> list[CreateTopics]:
-    """Requests that are decided at once, if nothing else waits."""
+    """Requests that are decided immediately, if nothing else waits."""
     return [CreateTopics((NewTopic(f"topic-{number}", 3, 1),)) for number in range(count)]
 
 
@@ -44,7 +44,7 @@ async def stack(open_stack: Open) -> Stack:
 
 @pytest.fixture
 def no_time_at_once(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each decision of that controller goes on in the queue's task after its first slice."""
+    """Each decision of that controller continues in the queue's task after its first slice."""
     assert not stack.application.controller.is_deciding
     monkeypatch.setattr(deciding, "INLINE_BUDGET_S", 0)
 
@@ -106,7 +106,7 @@ async def test_who_waited_and_how_long_each_decision_took_is_counted(stack: Stac
     assert deciding.queue_size == 3
     writes[1].cancel()
     await writes[2]
-    # The first found nobody before it, and a caller that has gone is not decided on.
+    # The first found an empty queue, and a caller that has gone is not decided on.
     assert (deciding.durations.count, deciding.waits.count) == (decided + 2, waited + 1)
     assert deciding.queue_size == 0
 
@@ -124,7 +124,7 @@ async def test_clients_take_turns_while_large_requests_wait(stack: Stack) -> Non
 
     creations = [ask(f"bulk-{number}", bulk) for number in range(5)]
     await asyncio.gather(*creations, ask("other", other))
-    # The first was under way when the other client came.
+    # The first was in progress when the other client came.
     assert answered.index("other") <= 2
     assert [name for name in answered if name != "other"] == [f"bulk-{n}" for n in range(5)]
 

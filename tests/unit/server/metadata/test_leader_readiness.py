@@ -1,4 +1,4 @@
-"""True if a controller could lead, as the core is told."""
+"""The readiness of a controller to lead, as the core receives it."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ async def test_a_pause_is_seen_while_a_slice_waits_for_its_commit(
     assert (decider.asked_ms, decider.wake_at_ms) == ([1000 - LAST_CALL_MS], 0)
     decider.wake_at_ms = 9000
     clock(11_000)
-    # The commit comes before the tick: it may not fence at once either.
+    # The commit comes before the tick: it may not fence immediately either.
     expiry.committed(Offset(7))
     expiry._due()
     assert (decider.renewed_ms, decider.asked_ms[1:]) == ([11_000], [11_000 - LAST_CALL_MS])
@@ -143,7 +143,7 @@ async def test_what_is_due_waits_for_a_last_call_in_which_what_has_come_is_read(
         expiry.look()
     expiry._due()
     assert (timers.delays[2:], decider.asked_ms) == ([LAST_CALL_MS / 1000], [])
-    # All brokers were heard meanwhile.
+    # All brokers sent heartbeats in that time.
     decider.wake_at_ms = 1200
     clock(1100 + LAST_CALL_MS)
     expiry._due()
@@ -174,7 +174,7 @@ async def test_a_loop_that_stood_reads_for_as_long_as_it_stood(
         clock(now_ms)
         expiry._tick()
         expiry._due()
-    # What is asked meanwhile is asked by the time at which the loop stood first.
+    # Requests of that time are decided by the time at which the loop stood first.
     assert set(decider.asked_ms) <= {1000 - LAST_CALL_MS}
     decider.wake_at_ms = 1010
     clock(2450)

@@ -1,4 +1,4 @@
-"""What gathers while a batch is on its way becomes the next one."""
+"""Records that gather while a batch is on its way become the next one."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_as_many_as_were_in_flight_are_cut_at_once() -> None:
     proposer.add(decision(2, b"b"))
     proposer.answered(ReplyToken(1))
     proposer.propose_if_due()
-    # Two of the last batch and one that waited meanwhile make three.
+    # Two of the last batch and one that waited behind it make three.
     for base in (3, 4):
         proposer.add(decision(base, b"b"))
     await turns()
@@ -152,7 +152,7 @@ async def test_the_next_batch_waits_for_the_flush_of_the_last_one_but_not_for_a_
     proposer.propose_if_due()
     await turns()
     assert driver.values() == []
-    # The flush does not end, and nobody calls again.
+    # The flush does not end, and no further call comes.
     driver.max_wait_s = 0.0
     await until_proposed(driver, 1)
     assert driver.values() == [[b"a"]]

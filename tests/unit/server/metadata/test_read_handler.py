@@ -1,4 +1,4 @@
-"""What a controller that has just started may say of the metadata, and what it may not."""
+"""Answers about the metadata that a controller may give just after its start."""
 
 from __future__ import annotations
 

@@ -6,14 +6,14 @@ PAUSE_MS = 3000
 
 
 class Looked:
-    """A clock, and a host's that goes on between the looks at the loop."""
+    """A clock, and a host's that advances between the looks at the loop."""
 
     def __init__(self) -> None:
         self.now_ms = 10_000
         self.clock = SilenceClock(self.now_ms, pause_ms=PAUSE_MS)
 
     def after(self, stood_ms: int) -> bool:
-        """The loop stands for so long beside the time between two looks; whether it paused."""
+        """Let the loop stall for so long after a usual tick; True if it paused."""
         self.now_ms += TICK_MS + stood_ms
         return self.clock.look(self.now_ms)
 

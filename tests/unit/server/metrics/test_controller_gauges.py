@@ -49,7 +49,7 @@ async def test_what_a_controller_did_is_in_its_numbers(open_stack: Open) -> None
     end = driver.store.log.end.offset
     assert values["append_records_total"] == values["log_end_offset"] == end
     assert values["fetch_records_total"] == 0
-    # A leader change, the first metadata, the registration, its end, and two topics at once.
+    # A leader change, the first metadata, the registration, its end, and two topics together.
     assert count(values["commit_latency_seconds"]) == 5
     assert count(values["election_latency_seconds"]) == 1
     assert values["last_election_won_timestamp_seconds"] == meters.last_won
@@ -134,7 +134,7 @@ def test_metadata_lags_for_as_long_as_no_leader_answers(
         position, Offset(9), None, wall_ms=wall_ms, silence_ms=Millis(silence_ms)
     )
     assert numbers["last_applied_record_lag_seconds"] == lag_s
-    # Nothing is known of what is committed meanwhile.
+    # Nothing is known of what is committed since.
     assert numbers["metadata_log_lag"] == 9 - end
 
 

@@ -1,4 +1,4 @@
-"""How idle the loop was, by two clocks."""
+"""The idle share of the loop, by two clocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is counted and timed of commits and elections, by what a driver performs."""
+"""Counts and times of commits and elections, by what a driver performs."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ async def test_members_draw_how_far_below_the_bound_they_begin(
 
 
 async def test_an_image_that_the_own_disk_has_not_is_kept_until_it_has(open_stack: Open) -> None:
-    """A majority is ahead of this disk each time that somebody looks, as under steady writes."""
+    """A majority is ahead of this disk at each look, as under steady writes."""
     stack = await open_stack()
     await stack.register()
     snapshotter, log = stack.snapshotter, stack.driver.store.log

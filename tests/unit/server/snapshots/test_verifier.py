@@ -1,4 +1,4 @@
-"""Snapshots that somebody wants to fetch are read beside everything else."""
+"""Snapshots that a peer wants to fetch are read in parallel with other work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_a_check_that_hangs_is_told_of_and_holds_up_nothing(
     await hanging_call(stack, "the check of a snapshot")
     await stack.register()
     await stack.snapshotter.end_checks()
-    # The interpreter waits at its end for every thread that is no daemon.
+    # The interpreter waits at its end for every thread that is not a daemon.
     assert [t for t in threading.enumerate() if not t.daemon and t not in others] == []
 
 

@@ -199,7 +199,7 @@ def test_a_rejected_pre_vote_ends_a_round_and_the_next_one_links_to_it() -> None
     assert links(first, spans) == {}
     assert links(second, spans) == {"previous_election": ROUND}
     assert second.links[0].context == first.context
-    # Nobody has raised the epoch: it is the same one that is sought again.
+    # No replica has raised the epoch: it is the same one that is sought again.
     assert first.context.trace_id == second.context.trace_id == trace_id_of(cores.CLUSTER, 1)
 
 

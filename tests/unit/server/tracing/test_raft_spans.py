@@ -1,4 +1,4 @@
-"""Whose span belongs to whom: calls that come in, what is sent, what is saved, what is logged."""
+"""Parents of the spans: for calls that come in, requests, saved state and log entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a span begins: in which trace, below what, with which links."""
+"""The trace, the parent and the links of a span."""
 
 from __future__ import annotations
 

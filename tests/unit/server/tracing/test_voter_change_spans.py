@@ -35,7 +35,7 @@ def names(spans: Recorded) -> list[str]:
 
 
 def fetch_again(watched: Watched) -> None:
-    """The voters fetch after the change was asked for; then the leader goes on with it."""
+    """The voters fetch after the change was requested; then the leader continues it."""
     leading = watched.core.replica.role
     assert isinstance(leading, Leader)
     for node_id in (2, 3):

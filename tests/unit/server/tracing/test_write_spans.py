@@ -1,4 +1,4 @@
-"""Where the time of a change went, for those that are recorded."""
+"""The phases of a change's time, for changes that are recorded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PARTS = ["kraft.write.decide", "kraft.write.gather", "kraft.write.commit"]
 
 @pytest.fixture(autouse=True)
 def found() -> Iterator[Recorded]:
-    """What was recorded; tracing is on before the application is made."""
+    """The recorded spans; tracing is on before the application is made."""
     with recorded() as spans:
         yield spans
 

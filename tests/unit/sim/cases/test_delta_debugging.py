@@ -37,7 +37,7 @@ def test_few_of_many_are_found_in_a_few_looks() -> None:
 
 
 def test_parts_that_only_go_together_are_looked_at_again() -> None:
-    """Where one needs another, it goes first, and the other in the next round."""
+    """A part that needs another is dropped first, and the other in the next round."""
 
     def holds(parts: Sequence[int]) -> bool:
         return 5 in parts and (1 not in parts or 2 in parts)

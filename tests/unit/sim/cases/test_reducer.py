@@ -39,7 +39,7 @@ def test_a_seed_becomes_a_case_of_few_deeds_that_fails_alike() -> None:
 
 @pytest.mark.parametrize("seed", [3, 16, 19])
 def test_what_a_seed_drew_is_done_again_where_it_is_written_down(seed: int) -> None:
-    """Drawing deeds leaves the chances of all else as they are."""
+    """Drawn actions leave all other random streams as they are."""
     drawn = drawn_case(seed)
     world = Cluster(seed, drawn.options, keep=0)
     ran = play(drawn, world)

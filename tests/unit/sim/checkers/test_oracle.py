@@ -13,7 +13,7 @@ from quorate.sim.checkers.oracle import Oracle, Violation
 from quorate.sim.workload.kv_model import KvModel, operation_of, request_of
 
 EPOCH = Epoch(1)
-# What is no client's doing, as the first record of each log.
+# Not the work of a client: the first record of each log.
 FEATURE = encode_record(FeatureLevelRecord(name="metadata.version", feature_level=25), 0)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def lead(seed: int, rounds: int) -> list[MetadataRecord]:
-    """What one leader decides, all of it committed as soon as it is cut."""
+    """The decisions of one leader, all of them committed as soon as they are cut."""
     decisions, standby = RandomDecisions(RandomSource(seed, "decisions")), Standby()
     ways = decisions.lead(standby.image, Epoch(1), 0)
     records: list[MetadataRecord] = []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Heap:
-    """A timeline that nobody else is on."""
+    """A timeline that no other event is on."""
 
     def __init__(self) -> None:
         self.now_us = 0

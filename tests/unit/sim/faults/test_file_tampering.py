@@ -1,4 +1,4 @@
-"""What files held before they rotted or were put back."""
+"""Earlier content of files that were corrupted or put back."""
 
 from __future__ import annotations
 

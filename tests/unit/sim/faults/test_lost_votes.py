@@ -1,4 +1,4 @@
-"""Which votes may be forgotten without anybody being elected twice."""
+"""Votes that may be lost without two leaders of one epoch."""
 
 from __future__ import annotations
 

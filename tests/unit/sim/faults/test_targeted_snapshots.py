@@ -1,4 +1,4 @@
-"""Snapshots that end beside a voters record, and nowhere else where no other fall due."""
+"""Snapshots that end next to a voters record, and only there if no others fall due."""
 
 from __future__ import annotations
 

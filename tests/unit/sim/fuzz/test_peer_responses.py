@@ -1,4 +1,4 @@
-"""Answers that are garbled: their receiver can tell."""
+"""Mutated responses: their receiver can tell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""As much of a simulated world as the judges look at."""
+"""As much of a simulated cluster as the invariants look at."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quorate.sim.faults.option_mix import draw_mix
 
 
 @pytest.fixture
-def node() -> Any:  # noqa: ANN401 - as much of a node as the judges look at
+def node() -> Any:  # noqa: ANN401 - as much of a node as the invariants look at
     """An active controller with one broker, which is unfenced."""
     registration = SimpleNamespace(fenced=False, broker_epoch=5)
     brokers = SimpleNamespace(by_id={1: SimpleNamespace(registration=registration)})

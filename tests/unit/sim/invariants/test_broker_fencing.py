@@ -1,4 +1,4 @@
-"""The judge of brokers' sessions: what it objects to, and what it lets pass."""
+"""The invariant of brokers' sessions: its violations, and what it accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge of answers: what it takes for due."""
+"""The invariant of responses: those that it takes for due."""
 
 from __future__ import annotations
 

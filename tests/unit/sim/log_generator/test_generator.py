@@ -204,7 +204,7 @@ def test_partitions_change_in_every_way(batches: list[Batch]) -> None:
 
 
 def test_no_partition_is_ever_as_it_could_not_be(batches: list[Batch]) -> None:
-    """Who leads is in sync, who is in sync has a replica, and a dead broker is soon in no ISR."""
+    """A leader is in sync, replicas in sync are assigned, a dead broker soon leaves each ISR."""
     replayer = Replayer(MetadataImage())
     changed = 0
     for header, records, _ in batches:

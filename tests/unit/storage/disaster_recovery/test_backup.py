@@ -1,4 +1,4 @@
-"""What goes into a backup: snapshot and log behind it, also while the directory changes."""
+"""The content of a backup: snapshot and log behind it, also while the directory changes."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_sha256sum_checks_an_unpacked_backup(tmp_path: Path) -> None:
 
 
 def contents(backup: bytes) -> list[range]:
-    """Where the bytes of the files are."""
+    """The positions of the files' bytes."""
     with tarfile.open(fileobj=io.BytesIO(backup)) as tar:
         return [range(info.offset_data, info.offset_data + info.size) for info in tar]
 

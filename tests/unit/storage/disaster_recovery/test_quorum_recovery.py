@@ -1,4 +1,4 @@
-"""A quorum of one made of what is left: what is chosen and kept, and a crash at every step."""
+"""A single-voter quorum from one directory: its choice, its content, a crash at every step."""
 
 from __future__ import annotations
 

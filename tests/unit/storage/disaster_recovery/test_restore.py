@@ -1,4 +1,4 @@
-"""A backup in an empty directory: the same log in a quorum of one, and a crash at every step."""
+"""A backup in an empty directory: the same log, a single-voter quorum, a crash at each step."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_nothing_is_found_behind_a_torn_tail() -> None:
 
 
 class Counting:
-    """A file that knows how much of it was ever asked for at once, and in all."""
+    """A file that records the largest read and the sum of all reads."""
 
     def __init__(self, file: File) -> None:
         self.file = file

@@ -95,7 +95,7 @@ LOG = ((1, 0), (2, 5), (4, 9))
         (((1, 0), (2, 5)), 0, 9),  # ours, killed before the flush of epoch 4 was over
         ((*LOG, (5, 12)), 0, 12),  # the log was cut at 12
         (((1, 0), (3, 7)), 12, 12),  # the log restarted at 12
-        (((3, 9),), 9, 9),  # the log restarted at 9, and went on with epoch 4
+        (((3, 9),), 9, 9),  # the log restarted at 9, and continued with epoch 4
         ((), 0, 12),
     ],
 )

@@ -1,4 +1,4 @@
-"""What recovery has read, as the judgement on it sees it."""
+"""Everything that recovery has read, in the form in which it is checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a log holds together, by everything that bears witness to it."""
+"""The intact length of a log, by all the files that bear witness to it."""
 
 from __future__ import annotations
 

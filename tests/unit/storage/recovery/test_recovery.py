@@ -59,7 +59,7 @@ def logs(replica: Replica) -> list[str]:
 
 
 def refusal(replica: Replica) -> str:
-    """Why the directory is refused; nothing in it has changed."""
+    """The reason for which the directory is refused; nothing in it has changed."""
     before = replica.everything()
     with pytest.raises(StorageError) as error:
         replica.open()
@@ -452,7 +452,7 @@ def test_damage_is_measured_by_what_lies_behind_it_where_the_flushed_end_is_olde
     recovered = replica.open()
     assert recovered.state.end < known < once
     assert recovered.state.remembered_end == once
-    # Above the end that is known, nobody can tell rot from a torn tail: it is cut.
+    # Above the end that is known, bit rot looks like a torn tail: it is truncated.
     last = tail.logs()[-1]
     tail.flip(f"{LOG_DIR}/{last}", len(tail.disk.read(f"{LOG_DIR}/{last}")) - 1)
     recovered = tail.open()

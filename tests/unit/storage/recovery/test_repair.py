@@ -60,7 +60,7 @@ def test_healing_is_remembered_whenever_recovery_dies(
         recovered = replica.open()
         assert recovered.state.remembered_end == END
         assert recovered.state.end <= end
-        # What the process that died had left unflushed must be durable before this one goes on.
+        # The unflushed writes of the dead process must be durable before this one continues.
         replica.lose_power(Survival.NOTHING)
         assert replica.open().state == recovered.state
     assert calls > 30

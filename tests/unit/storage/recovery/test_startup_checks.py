@@ -121,7 +121,7 @@ def test_an_epoch_that_nothing_else_tells_is_remembered_and_not_claimed() -> Non
 
 
 def test_a_stock_log_of_an_epoch_that_no_election_came_to_does_not_win() -> None:
-    """Its epoch would be written into quorum-state, which nobody could read again."""
+    """Its epoch would be written into quorum-state, which could not be read again."""
     replica = with_history()
     replica.begin_epoch(2**31 - 1)
     replica.append(b"tells it a second time")
@@ -213,7 +213,7 @@ AGING = [
 
 
 def ages() -> list[dict[str, bytes]]:
-    """What each file held at four moments: after the history, two snapshots, damage, healing."""
+    """The files' contents at four moments: after the history, two snapshots, damage, healing."""
     replica = with_history()
     moments = []
 

@@ -116,7 +116,7 @@ def test_an_abandoned_snapshot_leaves_nothing() -> None:
 
 
 def test_a_snapshot_that_has_its_name_may_be_given_up() -> None:
-    """Else what kept the directory from being flushed would be told as another failure."""
+    """Else the reason for the failed flush of the directory would look like another failure."""
     replica = Replica()
     snapshot = writer(replica)
 
