@@ -53,7 +53,7 @@ class DurableLog(SyncObj):  # type: ignore[misc]
             os.fdatasync(self._file)
 
     def _SyncObj__sendNextNodeIdx(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401
-        """What a follower acknowledges is durable before it says so."""
+        """Make a follower's entries durable before it acknowledges them."""
         os.fdatasync(self._file)
         self._acknowledge(*arguments, **named)
 

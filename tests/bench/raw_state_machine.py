@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.bench.raw_servicer import Waiter
 
 log = logging.getLogger(__name__)
-# Leaves room for what a batch holds beside the values.
+# Leaves room for what a batch holds in addition to the values.
 APPEND_BYTES_MAX = BATCH_BYTES_MAX // 2
 
 
@@ -124,7 +124,7 @@ class RawApplication:
                 self._driver.deliver(api.ResignRequested(reason, RoleChangeCause.STATE_MACHINE))
 
     def flushed(self) -> None:
-        """What gathered meanwhile may be the next batch."""
+        """Propose what has gathered since as the next batch."""
         self._proposer.propose_if_due()
 
     def drain(self) -> None:
@@ -142,11 +142,11 @@ class RawApplication:
         """Nothing to load again."""
 
     def on_disk_stalled(self) -> None:
-        """Nobody can be told what is committed."""
+        """Ignore it: commits cannot be reported."""
         self._step_down()
 
     def on_log_changed(self) -> None:
-        """What is in the log does not matter here."""
+        """Ignore it: the content of the log does not matter here."""
 
     async def close(self) -> None:
         """End what clients wait for."""
