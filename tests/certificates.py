@@ -55,7 +55,7 @@ class Authority:
 
     @cached_property
     def pem(self) -> bytes:
-        """What goes into a trust store."""
+        """The certificate as a trust store takes it."""
         now = dt.datetime.now(dt.UTC)
         key_id = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
         return (

@@ -1,6 +1,6 @@
-"""What all tests share: the folder of stock Kafka's files, the options of the simulation tests.
+"""Settings of all tests: the folder of stock Kafka's files, the options of the simulation tests.
 
-Hypothesis has no deadline: a busy machine is no failure.
+Hypothesis has no deadline: a busy machine is not a failure.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _TURNS: Final = cycle(SystemRandom().sample(PORTS, EACH))
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on, and that no outgoing connection is given."""
+    """Ports of loopback without listeners that no outgoing connection is given."""
     free: list[int] = []
     for port in islice(_TURNS, EACH):
         with suppress(OSError), socket.create_server((HOST, port)):

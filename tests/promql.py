@@ -55,7 +55,7 @@ def labels_of(labels: dict[str, str]) -> Labels:
 
 
 class Samples:
-    """What was scraped, by series."""
+    """The scraped samples, by series."""
 
     def __init__(self) -> None:
         self._series: dict[str, dict[Labels, Points]] = defaultdict(dict)
@@ -106,7 +106,7 @@ def _matches(matcher: promql.Matcher, labels: dict[str, str]) -> bool:
 
 
 def metric_names(expression: str) -> set[str]:
-    """The series that an expression names. Raises ValueError where it is no PromQL."""
+    """The series that an expression names. Raises ValueError if it is not PromQL."""
     return {selector.name or "" for selector in _selectors(promql.parse(expression))}
 
 
@@ -126,7 +126,7 @@ def _selectors(node: object) -> Iterator[promql.VectorSelector]:
 
 
 def evaluate(expression: str, samples: Samples, at_s: float) -> Vector | float:
-    """What Prometheus would answer at that time. Raises ValueError where it is no PromQL."""
+    """The answer of Prometheus at that time. Raises ValueError if it is not PromQL."""
     return _Evaluation(samples, at_s).value(promql.parse(expression))
 
 
@@ -276,11 +276,11 @@ def _of_vectors(word: str, left: Vector, right: Vector) -> Vector:
 
 
 def _extrapolated(points: Grown, begin_s: float, end_s: float, *, is_counter: bool) -> float:
-    """How much there would be over the whole range, as Prometheus estimates it."""
+    """The increase over the whole range, as Prometheus estimates it."""
     (first_s, first), (last_s, last) = points[0], points[-1]
     grown = last - first
     if is_counter:
-        # A counter that falls has begun anew.
+        # A counter that falls has restarted.
         values = [value for _, value in points]
         grown += sum(a for a, b in itertools.pairwise(values) if b < a)
     lasted_s = last_s - first_s

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Recorded:
-    """What has ended so far."""
+    """The spans that have ended so far."""
 
     def __init__(self, exporter: InMemorySpanExporter) -> None:
         self._exporter = exporter

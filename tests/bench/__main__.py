@@ -1,4 +1,4 @@
-"""`make bench`: ours beside etcd and PySyncObj, beside stock Kafka, with many topics; the pipeline.
+"""`make bench`: ours next to etcd, PySyncObj and stock Kafka; many topics; the pipeline.
 
     python -m tests.bench [--rounds N] [--failovers N] [--records N] [--data-dir DIR]
                           [--only etcd|kafka|topics|bulk|transports|fairness|pipeline]

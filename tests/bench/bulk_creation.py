@@ -1,4 +1,4 @@
-"""Bulk creation beside brokers that send heartbeats and a client that changes settings.
+"""Bulk creation while brokers send heartbeats and a client changes settings.
 
     python -m tests.bench.bulk_creation [--requests 192] [--in-flight 64] [--topics 9]
                                         [--partitions 1000] [--brokers 100] [--transport h2]

@@ -1,6 +1,6 @@
 """Legal loads of an ordinary gRPC client that asks for much, for `tests.bench.attacker`.
 
-Each load is a coroutine function of the channels. It goes on until it is cancelled, and counts what
+Each load is a coroutine function of the channels. It runs until it is cancelled, and counts what
 was answered and what was refused. Calls are those of the generated stubs.
 """
 
@@ -125,7 +125,7 @@ class Client:
             call.cancel()
 
     async def close(self) -> None:
-        """Close all channels at once."""
+        """Close all channels together."""
         await asyncio.gather(*(channel.close() for channel in self.channels))
 
 
@@ -218,7 +218,7 @@ def _end_of(records: bytes) -> tuple[int, int] | None:
 
 
 async def reads(client: Client) -> None:
-    """50 reads at once: whole descriptions, pages, settings of 1,000 resources, lists."""
+    """50 reads in parallel: whole descriptions, pages, settings of 1,000 resources, lists."""
     names = [topic_name(number % TOPICS) for number in range(CONFIGS)]
     resources = [pb.ConfigResource(type=2, name=name) for name in names]
     requests: list[pb.ReadRequest] = [

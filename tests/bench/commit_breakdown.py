@@ -1,4 +1,4 @@
-"""Where the time of a single commit goes, step by step.
+"""Measure the time of a single commit, step by step.
 
     python -m tests.bench.commit_breakdown [--seconds N]
 
@@ -50,7 +50,7 @@ class TracedMembers(QuorateMembers):
         return self.root / f"trace-{member}"
 
     def notes(self, member: int) -> dict[str, list[int]]:
-        """When a member came by each place, in order."""
+        """The times at which a member passed each place, in order."""
         path = self.trace(member)
         path.unlink(missing_ok=True)
         os.kill(self.pid(member), signal.SIGUSR1)

@@ -1,4 +1,4 @@
-"""What it costs to make values of bytes and bytes of values on a write's way, without a socket.
+"""Measure the conversions between values and bytes on a write's way, without a socket.
 
     python -m tests.bench.conversions [--beside CHECKOUT] [--rounds N]
 
@@ -161,7 +161,7 @@ def _decoded(values: list[bytes]) -> list[Any]:
 
 
 def _fetch_steps() -> Iterator[tuple[str, Callable[[], object]]]:
-    """What passes between a leader and a follower for a commit."""
+    """Messages that pass between a leader and a follower for a commit."""
     listeners = (Endpoint("GRPC", "host", 9094), Endpoint("CONTROLLER", "host", 9093))
     fetch = m.FetchRequest(
         cluster_id=ClusterId("c" * 22),

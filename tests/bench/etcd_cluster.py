@@ -57,7 +57,7 @@ class EtcdMembers(Members):
         return None
 
     def status(self, member: int) -> dict[str, Any] | None:
-        """What a member says of itself; None when it does not answer."""
+        """The status that a member reports; None when it does not answer."""
         host, port = self.address(member)
         request = urllib.request.Request(f"http://{host}:{port}/v3/maintenance/status", data=b"{}")
         with (

@@ -1,4 +1,4 @@
-"""How long nobody can write: the leader is killed, stopped or told to go; a member comes back.
+"""Time without writes: the leader is killed, suspended or resigns; a member comes back.
 
 A write is offered to each survivor every ten milliseconds; the time is that from the signal to the
 first answer which says that a write was committed. Connections are open before the signal.
@@ -80,7 +80,7 @@ class CallOffers:
         self.has_committed |= self._is_committed(data[5:])
 
     def ended(self, stream_id: int, *, had_data: bool) -> None:
-        """A refusal without data is no news."""
+        """Ignore a refusal without data."""
 
 
 Open: TypeAlias = "Callable[[tuple[str, int]], Offers]"
@@ -142,7 +142,7 @@ def _end_leader(members: Members, open_: Open, number: signal.Signals) -> float:
 
 
 def stops(members: Members, open_: Open, count: int) -> list[float]:
-    """SIGSTOP of the leader, which goes on after each."""
+    """SIGSTOP of the leader, which is continued after each."""
     times = []
     for _ in range(count):
         leader = settled(members)

@@ -1,4 +1,4 @@
-"""A well-behaved client beside one that abuses the quorum: who is served, and who leads.
+"""A well-behaved client next to an abusive one: the service that it gets, and the leaders.
 
     python -m tests.bench.fairness [--load NAME] [--connections 1,10,100] [--transport h2]
                                    [--seconds 6] [--target leader|all]

@@ -1,8 +1,9 @@
 """Abuse of HTTP/2 by a client that writes its frames itself, for `tests.bench.attacker`.
 
 Each flood is a `Flood`: the frames of one more call, made as fast as the sockets take them, or as
-many calls at once as the flood holds. Frames are made in batches of bytes, because a library would
-cost the client more than the server. What comes back is read and counted. Nothing here widens a
+many calls in parallel as the flood holds. Frames are made in batches of bytes, because a library
+would cost the client more than the server. What comes back is read and counted. Nothing here
+widens a
 window unless the flood says so.
 """
 
@@ -51,7 +52,7 @@ _WINDOW_MAX: Final = 2**31 - 1
 # A connection is left before it has used its ids up.
 _STREAM_MAX: Final = 2**31 - 2 * _BATCH
 _TOP_UP_BYTES: Final = 1 << 28
-# Of all connections together: a server that ends each connection at once is not asked for ever.
+# Of all connections together: a server that ends each one immediately is not asked for ever.
 RECONNECTS_MAX: Final = 20_000
 _CANCEL: Final = (8).to_bytes(4, "big")
 _NO_ERROR_S: Final = 0.05
@@ -59,7 +60,7 @@ _NO_ERROR_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """`make` gives the frames of one call; `held` bounds the calls under way on a connection.
+    """`make` gives the frames of one call; `held` bounds the calls in flight on a connection.
 
     With `calls_max` a connection makes so many calls and then keeps them.
     """
@@ -116,7 +117,7 @@ FLOODS: Final[dict[str, Flood]] = {
 
 @dataclass(slots=True)
 class Counts:
-    """What an attacker has sent and got. `ended` are connections that the server has ended."""
+    """Frames that an attacker has sent and got. `ended` are connections ended by the server."""
 
     answers: int = 0
     refusals: int = 0
@@ -160,7 +161,7 @@ class _Connection:
         return bool(self._out) or self._room() > 0
 
     def _room(self) -> int:
-        """How many calls may begin now."""
+        """The number of calls that may begin now."""
         flood = self._flood
         room = _BATCH
         if flood.held is not None:
@@ -244,7 +245,7 @@ class Flooder:
         self._reconnects = 0
 
     def run(self, seconds: float, answers_max: int) -> Counts:
-        """Attack for so long, or until so many answers; then close all connections at once."""
+        """Attack for so long, or until so many answers; then close all connections together."""
         deadline = time.monotonic() + seconds
         try:
             while time.monotonic() < deadline and self.counts.answers < answers_max:

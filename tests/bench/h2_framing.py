@@ -1,4 +1,4 @@
-"""What HTTP/2's framing costs for a unary call, of ours and of libraries, in one run.
+"""Measure HTTP/2's framing of a unary call, of ours and of libraries, in one run.
 
     python -m tests.bench.h2_framing [CALLS]
 
@@ -43,7 +43,7 @@ _GREETING: Final = frames.PREFACE + frame(frames.SETTINGS, 0, 0, b"") + _WIDE
 
 
 def calls(count: int, *, has_deadlines: bool) -> list[bytes]:
-    """What a client sends; with deadlines no two calls have the same headers."""
+    """The bytes that a client sends; with deadlines no two calls have the same headers."""
     encoder, made = Encoder(), []
     for number in range(count):
         deadline = [("grpc-timeout", f"{number}u")] if has_deadlines else []

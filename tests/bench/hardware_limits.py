@@ -1,4 +1,4 @@
-"""What the machine itself allows, measured in the same run: a flush, and a message there and back.
+"""Limits of the machine, measured in the same run: a flush, and a message there and back.
 
 A commit is at least one message from the client and back, one from a follower and back, and one
 flush of a disk that three members share; the rest is ours.
@@ -35,7 +35,7 @@ _ROUND_S: Final = 1.0
 
 
 def flush_us(folder: Path, members: int = 3) -> float:
-    """The median time of fdatasync after a small append, by as many processes at once."""
+    """The median time of fdatasync after a small append, by so many processes in parallel."""
     script = (
         "import os, sys, time\n"
         "file = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY | os.O_APPEND)\n"
@@ -132,7 +132,7 @@ async def _serve(port: int) -> None:
     server.add_insecure_port(f"{HOST}:{port}")
     await server.start()
     parent = os.getppid()
-    while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells of a parent that is gone
+    while os.getppid() == parent:  # noqa: ASYNC110 - a parent that has exited causes no event
         await asyncio.sleep(1)
 
 

@@ -29,7 +29,7 @@ _READ_BYTES: Final = 1 << 20
 
 
 class Calls(Protocol):
-    """Who made the calls of a connection."""
+    """The maker of the calls of a connection."""
 
     def received(self, stream_id: int, data: bytes) -> None: ...
 
@@ -185,7 +185,7 @@ class Connection:
 
 
 class Readable(Protocol):
-    """What a load asks of its connections."""
+    """The part of a connection that a load uses."""
 
     @property
     def socket(self) -> socket.socket: ...

@@ -66,7 +66,7 @@ def create_topic(name: str, partitions: int, replication_factor: int) -> bytes:
 
 
 def register_broker(broker_id: int, cluster_id: str, features: dict[str, tuple[int, int]]) -> bytes:
-    """Register a broker that nobody will ever reach."""
+    """Register a broker that does not exist."""
     incarnation = bytes([broker_id % 256]) * UUID_BYTES
     listener = compact("PLAINTEXT") + compact("127.0.0.1") + struct.pack(">Hh", 9092, 0) + NO_TAGS
     supported = [
@@ -139,7 +139,7 @@ class KafkaConnection:
             self.answered(answer)
 
     def flush(self) -> None:
-        """Everything is written at once."""
+        """Do nothing: everything is written immediately."""
 
     def close(self) -> None:
         self.socket.close()

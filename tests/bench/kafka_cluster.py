@@ -1,6 +1,6 @@
-"""Stock Kafka's controllers, where its jars and a Java runtime are on the machine.
+"""Stock Kafka's controllers, if its jars and a Java runtime are on the machine.
 
-Settings are Kafka's defaults, its heap included; only the sessions of brokers that nobody runs are
+Settings are Kafka's defaults, its heap included; only the sessions of brokers that do not run are
 long, and the log goes to a file at WARN, which spares it a line for every partition.
 """
 
@@ -39,7 +39,7 @@ _FEATURES: Final = {
 
 
 def problem(jars: Path) -> str | None:
-    """Why Kafka cannot be measured here."""
+    """The reason why Kafka cannot be measured here, or None."""
     if shutil.which("java") is None:
         return "java is not on the PATH"
     if not is_complete(jars):

@@ -1,4 +1,4 @@
-"""The longest turns of the event loop with very many partitions: how long everybody else waits.
+"""The longest turns of the event loop with very many partitions, for which all others wait.
 
     python -m tests.bench.loop_latency [--topics N] [--partitions N] [--seconds N]
 
@@ -60,7 +60,7 @@ class TurnedMembers(QuorateMembers):
         return self.root / f"turns-{member}"
 
     def turns(self, member: int, *, is_over: bool = True) -> dict[str, Any]:
-        """What a member noted since the last look that was over."""
+        """The notes of a member since the last look that was over."""
         path = self._noted(member)
         path.unlink(missing_ok=True)
         os.kill(self.pid(member), signal.SIGUSR1 if is_over else signal.SIGUSR2)
@@ -75,7 +75,7 @@ class TurnedMembers(QuorateMembers):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one member noted in one part of the run."""
+    """The notes of one member in one part of the run."""
 
     what: str
     who: str
@@ -139,7 +139,7 @@ class Run:
         load.finish()
 
     def create(self, prefix: str, topics: int, partitions: int) -> None:
-        """Topics with three replicas on whichever brokers."""
+        """Create topics with three replicas on any brokers."""
 
         def make(sequence: int) -> bytes:
             topic = controller_pb2.NewTopic(
@@ -155,7 +155,7 @@ class Run:
         load.finish()
 
     def unregister(self, broker_id: int, topics: list[str]) -> None:
-        """Until nobody else's partitions wait for it either."""
+        """Unregister a broker, until no partitions of others wait for it either."""
 
         def make(sequence: int) -> bytes:
             request = controller_pb2.UnregisterBroker(broker_id=broker_id)

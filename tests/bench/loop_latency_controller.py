@@ -54,7 +54,7 @@ class Ticks:
         asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
     def _turn_ns(self) -> tuple[int, int]:
-        """The turn under way, and the passes in it."""
+        """The current turn, and the passes in it."""
         return time.thread_time_ns() - self._last_ns, self._passes_ns
 
     def _on_pass(self, phase: str, _info: dict[str, int]) -> None:
@@ -66,7 +66,7 @@ class Ticks:
             self._passes_ns += time.thread_time_ns() - self._pass_began_ns
 
     def write(self, *_: object) -> None:
-        """Write the longest turn, the one under way included, and forget it."""
+        """Write the longest turn, the current one included, and forget it."""
         longest_ns, passes_ns = max(self._longest_ns, self._turn_ns())
         self._longest_ns = (0, 0)
         path = Path(os.environ["QUORATE_TURNS"])

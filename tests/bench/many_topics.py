@@ -1,4 +1,4 @@
-"""What a large cluster adds: the leader of a quorum with many topics is killed."""
+"""Additions of a large cluster: the leader of a quorum with many topics is killed."""
 
 from __future__ import annotations
 

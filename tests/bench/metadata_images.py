@@ -7,7 +7,7 @@ Three replicas on thirty brokers, of which one is fenced. Processor time of one 
 for the longest slice: what lies between two pauses of a loop. Memory is what a process grows by
 when it loads the snapshot, a partition. With another checkout the two take turns in one run, each
 round in a process of its own, and the ratio tells. The garbage collector is off: what it costs
-depends on the loop that it runs beside, and `tests.bench.loop_latency` tells it.
+depends on the loop that it runs in, and `tests.bench.loop_latency` measures it.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _batches(path: Path) -> Iterator[bytes]:
 
 
 def _items(batch: bytes) -> Iterable[Any]:
-    """What the process hands on of a batch: runs, or records where there are none yet."""
+    """The parts that the process passes on of a batch: runs, or records if it has no runs yet."""
     with suppress(ModuleNotFoundError):
         runs = import_module("quorate.controller.record_runs")
         found: Iterable[Any] = runs.items_in(batch, 0, read_header(batch))

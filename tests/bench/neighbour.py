@@ -1,7 +1,7 @@
 """A well-behaved client: twenty writes a second on one connection, each with its latency.
 
 Writes are due at fixed times, whether earlier ones were answered or not, and a latency runs from
-the time at which the write was due. A write that nobody has answered counts with the time that it
+the time at which the write was due. A write without an answer counts with the time that it
 has waited.
 """
 
@@ -32,7 +32,7 @@ _RECONNECT_S: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a neighbour was given. The gap is the longest time without a commit."""
+    """The service that a neighbour got. The gap is the longest time without a commit."""
 
     committed: int
     refused: int
@@ -113,7 +113,7 @@ class Neighbour:
         return self._connection
 
     def _lose(self) -> None:
-        """The connection has ended: writes under way are lost, another controller is asked."""
+        """The connection has ended: writes in flight are lost, another controller is asked."""
         self._quiet_until_s = time.monotonic() + _RECONNECT_S
         self._turn_to((self._member + 1) % self._members.count)
 

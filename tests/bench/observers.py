@@ -1,4 +1,4 @@
-"""What a commit costs in the core alone, with more and more observers that fetch it.
+"""Measure a commit in the core alone, with more and more observers that fetch it.
 
     python -m tests.bench.observers [--commits N] [--reads N]
 
@@ -115,7 +115,7 @@ class Quorum:
             nodes = [node for node in self.answered(self.step(api.TimerFired())) if node != VOTER]
 
     def read(self, count: int) -> int:
-        """Nanoseconds of that many current reads at once, and of the Fetches that confirm them."""
+        """Nanoseconds of so many parallel current reads, and of the Fetches that confirm them."""
         self.now_ms += 1
         begin = time.thread_time_ns()
         updates = [
@@ -124,7 +124,7 @@ class Quorum:
         ]
         for update in updates:
             self.answered(update)
-        # One Fetch is answered at once and carries the newest round; the next one echoes it.
+        # One Fetch is answered immediately and carries the newest round; the next one echoes it.
         for _ in range(2):
             self.answered(self.fetch(VOTER))
         return time.thread_time_ns() - begin

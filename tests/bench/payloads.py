@@ -46,7 +46,7 @@ def append_once(records: int) -> Callable[[], bytes]:
 
 
 def last_append(answer: bytes) -> int:
-    """What an AppendResponse acknowledges."""
+    """The offset that an AppendResponse acknowledges."""
     return raw_pb2.AppendResponse.FromString(answer).last_sequence
 
 
@@ -67,7 +67,7 @@ def next_value() -> str:
 
 
 def config_writes(topics: list[str]) -> Callable[[int], bytes]:
-    """WriteRequest that sets retention.ms of one topic after the other, each time anew."""
+    """WriteRequest that sets retention.ms of one topic after the other, to a new value each."""
     # Encoded once for each topic, with a value of the same length in the place of the next one.
     mark = "0000000"
     halves = [
@@ -96,7 +96,7 @@ def topic_creations(prefix: str, partitions: int) -> Callable[[int], bytes]:
 
 
 def last_write(answer: bytes) -> int:
-    """What a WriteResponse acknowledges. Raises ValueError where its first write was refused.
+    """The offset that a WriteResponse acknowledges. Raises ValueError if its first write failed.
 
     The others are not looked at, for the generator's sake: the log's growth is checked afterwards.
     """

@@ -1,4 +1,4 @@
-"""The pipeline over a large log: records a second and core, and memory, beside plain loops.
+"""The pipeline over a large log: records a second and core, and memory, next to plain loops.
 
 Each measurement is a process of its own (`tests.bench.pipeline_run`) that may use as many
 processors as its Spark has task threads, so that a rate by core is one: Java, Python's workers and
@@ -250,7 +250,7 @@ def _measured(name: str, log: Path, records: int, cores: int) -> Measured:
 
 
 class _Watch(threading.Thread):
-    """What the processes below one use: the most memory of Java and any worker; CPU of all."""
+    """Use of the processes below one: the most memory of Java and any worker; CPU of all."""
 
     def __init__(self, root: int) -> None:
         super().__init__(daemon=True)
@@ -266,7 +266,7 @@ class _Watch(threading.Thread):
                 self._look_at(pid)
 
     def cpu_s(self) -> float:
-        """What they have had so far; the last moments of one that has ended may be missing."""
+        """Their CPU time so far; the last moments of one that has ended may be missing."""
         return sum(list(self._ticks.values())) / os.sysconf("SC_CLK_TCK")
 
     def end(self) -> None:

@@ -128,7 +128,7 @@ class _Partition:
 
     @property
     def state(self) -> bytes:
-        """What a snapshot has of it."""
+        """The records that a snapshot has of it."""
         state = self.record
         return _encoded(
             replace(
@@ -140,7 +140,7 @@ class _Partition:
 
 
 class _Continuation:
-    """Goes on from a directory's newest snapshot."""
+    """Continues from a directory's newest snapshot."""
 
     def __init__(self, root: str) -> None:
         self._random = random.Random("continuation")
@@ -181,7 +181,7 @@ class _Continuation:
         self._store.close()
 
     def _rounds(self) -> Iterator[None]:
-        """Each broker away and back again, and what else goes on meanwhile."""
+        """Let each broker leave and come back, with other changes in between."""
         by_broker: dict[int, list[_Partition]] = {broker: [] for broker in _BROKERS}
         for partition in self._partitions:
             for broker in partition.record.replicas:
@@ -289,7 +289,7 @@ class _Continuation:
             log.finish_flush(ticket)
 
     def _snapshot(self) -> None:
-        """What the log holds by now, as a controller would write it."""
+        """Write the content of the log so far, as a controller would."""
         values = [*self._before, *self._topics, *(each.state for each in self._partitions)]
         values += [value for _, made in self._jobs for value in made]
         values += self._configs.values()

@@ -45,15 +45,15 @@ class Members(ABC):
 
     @abstractmethod
     def command(self, member: int) -> list[str]:
-        """How a member is started; members count from 0."""
+        """The command that starts a member; members count from 0."""
 
     @abstractmethod
     def address(self, member: int) -> tuple[str, int]:
-        """Where its clients reach it."""
+        """The address of a member for its clients."""
 
     @abstractmethod
     def find_leader(self) -> int | None:
-        """Who leads, as far as somebody says so now."""
+        """The leader, as far as a member reports one now."""
 
     def environment(self) -> dict[str, str]:
         return dict(os.environ)

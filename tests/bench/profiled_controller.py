@@ -5,7 +5,7 @@
 SIGUSR1 writes what was noted since the last one to the file that QUORATE_TURNS names, as JSON;
 SIGUSR2 does, too, and the next one writes it again. A turn is one callback of the loop, in CPU time
 of its thread: that others keep the machine busy does not count, but what the machine does in the
-thread's name does, so its noise is noted beside it. asyncio's own loop runs it, since uvloop's
+thread's name does, so its noise is noted with it. asyncio's own loop runs it, since uvloop's
 callbacks cannot be got at.
 """
 
@@ -38,7 +38,7 @@ _NOISE_EVERY_S: Final = 0.05
 
 
 class Turns:
-    """What was noted since `write`."""
+    """The notes since `write`."""
 
     def __init__(self) -> None:
         self.clear()

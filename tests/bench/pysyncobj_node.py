@@ -53,7 +53,7 @@ class DurableLog(SyncObj):  # type: ignore[misc]
             os.fdatasync(self._file)
 
     def _SyncObj__sendNextNodeIdx(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401
-        """Flush the journal before a follower acknowledges records."""
+        """Make a follower's entries durable before it acknowledges them."""
         os.fdatasync(self._file)
         self._acknowledge(*arguments, **named)
 

@@ -59,7 +59,7 @@ class QuorateMembers(Members):
         return None
 
     def describe(self, member: int) -> raft_pb2.DescribeQuorumResponse | None:
-        """What a member says of the quorum; None when it does not answer."""
+        """The quorum as a member describes it; None when it does not answer."""
         host, port = self.address(member)
         with suppress(grpc.RpcError), grpc.insecure_channel(f"{host}:{port}") as channel:
             stub = raft_pb2_grpc.RaftStub(channel)
@@ -75,7 +75,7 @@ class QuorateMembers(Members):
 
 
 def is_listening(address: tuple[str, int]) -> bool:
-    """True if somebody takes connections there."""
+    """True if a process accepts connections there."""
     with suppress(OSError), socket.create_connection(address, timeout=0.1):
         return True
     return False

@@ -49,7 +49,7 @@ class RawLogError(Exception):
 
 
 class Waiter(Protocol):
-    """One that is told of commits; all calls come from the loop."""
+    """A receiver of commit notifications; all calls come from the loop."""
 
     def committed(self, high_watermark: int) -> None: ...
 
@@ -57,7 +57,7 @@ class Waiter(Protocol):
 
 
 class RawLogHandler(Protocol):
-    """What the consensus service offers; `append` raises RawLogError."""
+    """The interface of the consensus service; `append` raises RawLogError."""
 
     def append(self, values: tuple[bytes, ...]) -> int: ...
 
@@ -85,7 +85,7 @@ class _Stream:
         return self.has_ended and not self._open
 
     async def read(self, requests: AsyncIterator[pb.AppendRequest]) -> None:
-        """Hand over what arrives, until the client has no more; no further than there is room."""
+        """Pass on what arrives, until the client has no more; no further than there is room."""
         try:
             async for request in requests:
                 records = _records_of(request)

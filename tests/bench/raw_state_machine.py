@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.bench.raw_servicer import Waiter
 
 log = logging.getLogger(__name__)
-# Half a batch: the rest is enough for everything that a batch holds in addition to the values.
+# Leaves room for what a batch holds in addition to the values.
 APPEND_BYTES_MAX = BATCH_BYTES_MAX // 2
 
 
@@ -125,7 +125,7 @@ class RawApplication:
                 self._driver.deliver(api.ResignRequested(reason, RoleChangeCause.STATE_MACHINE))
 
     def flushed(self) -> None:
-        """Propose the records that have accumulated during the flush."""
+        """Propose what has gathered since as the next batch."""
         self._proposer.propose_if_due()
 
     def drain(self) -> None:
@@ -143,11 +143,11 @@ class RawApplication:
         """Nothing to load again."""
 
     def on_disk_stalled(self) -> None:
-        """Step down: while the disk is stalled, no client can be notified of commits."""
+        """Ignore it: commits cannot be reported."""
         self._step_down()
 
     def on_log_changed(self) -> None:
-        """Nothing to do: the contents of the log do not matter here."""
+        """Ignore it: the content of the log does not matter here."""
 
     async def close(self) -> None:
         """End what clients wait for."""

@@ -1,6 +1,6 @@
 """Rounds become ratios, and ratios a table: the median of the rounds, and how far they spread.
 
-Only ratios of one run carry over to another machine; the figures beside them are of this one.
+Only ratios of one run carry over to another machine; the figures next to them are of this one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measure of ours beside another's. `goal` bounds the ratio ours / theirs."""
+    """One measure of ours next to another's. `goal` bounds the ratio ours / theirs."""
 
     what: str
     unit: str

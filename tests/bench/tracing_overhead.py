@@ -1,4 +1,4 @@
-"""What tracing costs three controllers at a steady rate of commits: off against on, in turns.
+"""Measure tracing at a steady rate of commits to three controllers: off against on, in turns.
 
     python -m tests.bench.tracing_overhead [--rounds N] [--seconds N] [--rate N]
 
@@ -34,7 +34,7 @@ _SETTLE_S = 3.0
 
 @dataclass(slots=True)
 class Collected:
-    """What has arrived: bytes of requests, and the spans in them."""
+    """Data that has arrived: bytes of requests, and the spans in them."""
 
     size: int = 0
     spans: int = 0

@@ -1,4 +1,4 @@
-"""Both transports of ours in one run, each beside the other, etcd and stock Kafka."""
+"""Both transports of ours in one run, next to each other, etcd and stock Kafka."""
 
 from __future__ import annotations
 

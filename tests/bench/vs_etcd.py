@@ -1,4 +1,4 @@
-"""Opaque records of ours beside etcd's puts, and beside PySyncObj's appends, in one run."""
+"""Opaque records of ours next to etcd's puts, and next to PySyncObj's appends, in one run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ IDLE_FOLLOWER_MIB: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What the rounds gave, by system and point."""
+    """The results of the rounds, by system and point."""
 
     results: Mapping[tuple[str, Point], list[Result]]
 
@@ -156,7 +156,7 @@ def _commits(
 def _inside(
     root: Path, raw: QuorateMembers, count: int
 ) -> Mapping[tuple[str, Point], list[Result]]:
-    """Loads inside the leader, with PySyncObj's members up only meanwhile: they never rest."""
+    """Loads inside the leader; PySyncObj's members run only for these, since they never rest."""
     if not pysyncobj_cluster.is_there():
         print("PySyncObj is not installed: `make bench` does that\n", file=sys.stderr)
         return rounds(count, [(RawSubject(raw), INSIDE)])
@@ -226,7 +226,7 @@ def _add_limits(
 
 
 def _records_per_flush(raw: QuorateMembers) -> list[float]:
-    """How many records share a flush of the leader."""
+    """The number of records that share a flush of the leader."""
     leader = raw.leader()
     before = _metrics(raw, leader)
     RawSubject(raw).measure(MANY)

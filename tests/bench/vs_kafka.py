@@ -1,4 +1,4 @@
-"""Metadata of ours beside that of stock Kafka's controllers, in one run and by the same process."""
+"""Metadata writes of ours next to stock Kafka's controllers, in one run and by one process."""
 
 from __future__ import annotations
 

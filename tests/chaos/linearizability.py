@@ -123,7 +123,7 @@ def check(operations: Sequence[Operation]) -> Verdict:
 
 
 def _without_traceless(operations: Sequence[Operation]) -> list[Operation]:
-    """The operations without those that cannot be distinguished from ones that never happened.
+    """The operations without those that look the same as ones that never happened.
 
     That is a SET of unknown outcome whose value no read saw: values are never written twice, and
     to overwrite a value makes no topic come or go.

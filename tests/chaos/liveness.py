@@ -122,7 +122,7 @@ class Health:
             self._change(at, is_healthy=self.had_majority and not self._finds_out(at))
 
     def _is_stranded(self) -> bool:
-        """True if the leader cannot commit, and each majority that could is in contact."""
+        """True if the leader cannot commit, and each majority that could has one in contact."""
         if self.leader not in self.up:
             return False
         hearing = self._hearing(self.leader)

@@ -154,7 +154,7 @@ class Network:
         run("ip", "-n", own, "addr", "del", f"{old}/32", "dev", "eth0")
 
     def enter(self, node: int) -> list[str]:
-        """The first words of a command that runs at that node; the pid stays the same."""
+        """The first words of a command to run at that node; its pid is that of the command."""
         return ["nsenter", f"--net={NAMESPACES / self.namespace(node)}"]
 
     def cut(self, pairs: Iterable[tuple[int, int]]) -> None:

@@ -31,7 +31,7 @@ class Values:
     def replay(self, batches: Iterable[bytes]) -> None:
         """Batches in the order of the log, as far as none is missing; `end` is where that is.
 
-        All records of one become visible at once.
+        All records of one become visible together.
         """
         for data in batches:
             header = read_header(data, 0)

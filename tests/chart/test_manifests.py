@@ -201,7 +201,7 @@ def test_the_operators_pods_have_a_policy_of_their_own(helm: Helm) -> None:
 
 
 def test_scaling_changes_no_pod(helm: Helm) -> None:
-    """If the list of servers followed the replicas, every scaling would restart all pods."""
+    """A list of servers that followed the replicas would make every scaling restart all pods."""
     small = one(helm.objects("--set", "replicaCount=1"), "StatefulSet")["spec"]
     large = one(helm.objects("--set", "replicaCount=7"), "StatefulSet")["spec"]
 

@@ -70,7 +70,7 @@ def test_its_pod_has_labels_and_annotations_of_its_own(helm: Helm) -> None:
 
 
 def checksums(helm: Helm, *words: str) -> tuple[str, str]:
-    """Of the controllers' pods: as in the StatefulSet, and as in the operator's settings."""
+    """Of the controllers' pods: as the StatefulSet has it, and as the operator's settings do."""
     objects = helm.objects(*words)
     annotations = one(objects, "StatefulSet")["metadata"]["annotations"]
     pod = one(objects, "Deployment")["spec"]["template"]["spec"]

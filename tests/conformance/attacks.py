@@ -1,6 +1,6 @@
-"""What a client may do to a listener to harm it, each attack a function of a connection.
+"""Attacks of a client on a listener, each a function of a connection.
 
-An attack goes on until it is over or the listener has ended the connection, whichever is first. It
+An attack runs until it is over or the listener has ended the connection, whatever is first. It
 is told by how much it sends, never by how long it takes.
 """
 
@@ -55,7 +55,7 @@ NAME: Final = b"x-large"
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """`codes` are those with which a listener may end it; with none it may go on."""
+    """`codes` are those with which a listener may end it; with none it may continue."""
 
     run: Callable[[RawConnection], Awaitable[None]]
     codes: frozenset[int] = frozenset()
@@ -63,7 +63,7 @@ class Attack:
 
     @property
     def name(self) -> str:
-        """What it is called in tests."""
+        """The name of the attack in tests."""
         return self.run.__name__
 
 
@@ -101,7 +101,7 @@ async def too_many_streams(connection: RawConnection) -> None:
 async def _streams(
     connection: RawConnection, rest: Callable[[int], bytes], path: str = UNARY
 ) -> None:
-    """Calls, each of which is begun and then goes on with these frames."""
+    """Make calls, each of which begins and then continues with these frames."""
     block = headers_of(path)
     for first in range(FIRST, FIRST + 2 * FLOOD // 5, 2 * AT_ONCE):
         if connection.is_closed:
@@ -158,12 +158,12 @@ async def window_update_flood(connection: RawConnection) -> None:
 
 
 async def priority_flood(connection: RawConnection) -> None:
-    """A tree of streams that nobody opens."""
+    """Send a tree of streams that are never opened."""
     await _flood(connection, frame(PRIORITY, 0, 101, bytes(4) + b"\x0f"))
 
 
 async def unknown_frame_flood(connection: RawConnection) -> None:
-    """Frames of a type that nobody knows are to be passed over."""
+    """Send frames of an unknown type, which are to be passed over."""
     await _flood(connection, frame(0xBF, 0, 0, b"nothing"))
 
 

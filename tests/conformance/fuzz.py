@@ -1,4 +1,4 @@
-"""Frames that nobody would send, against a listener in a process of its own.
+"""Invalid frames, against a listener in a process of its own.
 
     python -m tests.conformance.fuzz [--transport NAME] [--tls] [--frames N] [--seconds N]
 
@@ -9,7 +9,7 @@ half a minute. The clock draws where it starts, unless --start draws the same ag
 no end but that of --frames. The exit status is 1 when anything was not as it has to be.
 
 grpcio has a fault that frames find: a path that is not UTF-8 ends its listener, while the process
-lives on. There the listener is started anew, and how often is told.
+lives on. There the listener is restarted, and the number of restarts is printed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _GRPCIO_FAULT: Final = "in _server_main_loop\nUnicodeDecodeError"
 
 @dataclass(slots=True)
 class Tally:
-    """What was sent so far, and what became of it."""
+    """The frames sent so far, and the results."""
 
     frames: int = 0
     conversations: Counter[str] = field(default_factory=Counter)
@@ -183,7 +183,7 @@ async def fuzz(
     start: int,
     tell: Callable[[Tally], None] = lambda _: None,
 ) -> tuple[Tally, str | None]:
-    """What was sent, and what was wrong; None is nothing. `tell` hears of it on the way."""
+    """The frames sent, and the error or None. `tell` receives progress on the way."""
     began = told = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch, Served(GRPCIO) as plain:
         recorded = await record(plain)

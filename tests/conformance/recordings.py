@@ -1,4 +1,4 @@
-"""What good clients say to a listener, kept as it goes by; and what mutation makes of it."""
+"""Recorded bytes of good clients to a listener, and their mutations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def _record_case(served: Served, name: str) -> list[bytes]:
 async def _pass_on(
     served: Served, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: bytearray
 ) -> None:
-    """What the client says is kept; both ways it reaches the other side."""
+    """Record the client's bytes; pass the bytes of both sides on."""
     back, onward = await asyncio.open_connection(HOST, served.address.port)
     answering = asyncio.create_task(_copy(back, writer, bytearray()))
     try:

@@ -36,7 +36,7 @@ def write_certificates(folder: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where somebody listens. `folder` holds the certificates, None is plaintext."""
+    """The address of a listener. `folder` holds the certificates, None is plaintext."""
 
     port: int
     folder: Path | None
@@ -96,7 +96,7 @@ class Served:
 
     @property
     def log(self) -> str:
-        """What it has written to standard error, the newest of it."""
+        """The newest part of its standard error."""
         size = os.fstat(self._log.fileno()).st_size
         tail = os.pread(self._log.fileno(), _LOG_BYTES, max(0, size - _LOG_BYTES))
         return tail.decode(errors="replace")
@@ -107,7 +107,7 @@ class Served:
         return self._process.poll() is None
 
     def longest_turn(self) -> tuple[float, str]:
-        """What the longest turn of its loop has taken, in milliseconds of CPU, and whose it was."""
+        """The longest turn of its loop, in milliseconds of CPU, and the name of its callback."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("\n")
@@ -117,7 +117,7 @@ class Served:
 
     @property
     def mib(self) -> float:
-        """What it holds in memory."""
+        """The memory that it holds, in MiB."""
         return rss_mib(self._process.pid)
 
     @property
@@ -129,7 +129,7 @@ class Served:
         raise ValueError("the process has no peak")
 
     def forget_peak(self) -> None:
-        """Begin to look for the peak anew."""
+        """Reset the peak."""
         # The word of the kernel for this.
         Path(f"/proc/{self._process.pid}/clear_refs").write_text("5")
 

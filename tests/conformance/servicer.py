@@ -18,15 +18,15 @@ Message: TypeAlias = Any
 ECHOED_FIRST: Final = "x-grpc-test-echo-initial"
 ECHOED_LAST: Final = "x-grpc-test-echo-trailing-bin"
 SERVICE: Final = "grpc.testing.TestService"
-# More than a listener may send is asked for by nobody but in error.
+# A request for more than a listener may send can only be an error.
 RESPONSE_BYTES_MAX: Final = 8 * 1024 * 1024
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class TestService(services.TestServiceServicer):  # type: ignore[misc]
-    """What a request asks for is in the request; nothing is kept from one call to the next."""
+    """Does what a request asks for; nothing is kept from one call to the next."""
 
-    # It is no class of tests.
+    # It is not a class of tests.
     __test__ = False
 
     def __init__(self, response_bytes_max: int = RESPONSE_BYTES_MAX) -> None:

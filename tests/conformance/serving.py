@@ -45,7 +45,7 @@ def server_tls(folder: Path) -> TlsFiles:
 
 
 def client_tls(folder: Path) -> TlsFiles:
-    """What a client trusts, who has no certificate."""
+    """The TLS files of a client without a certificate."""
     return TlsFiles(TlsSettings(ca_file=str(folder / "ca.pem")))
 
 
@@ -55,7 +55,7 @@ def _add_services(response_bytes_max: int, server: Any) -> None:  # noqa: ANN401
 
 
 def note_turns() -> Callable[[], str]:
-    """What the longest callback of a loop has taken so far, in milliseconds, and its name."""
+    """A function for the longest callback of a loop so far, in milliseconds, and its name."""
     run: Any = asyncio.Handle._run
     longest_ns, longest = 0, ""
 

@@ -1,4 +1,4 @@
-"""What gRPC makes of interop.proto when it is asked for: messages, stubs, and what adds a servicer.
+"""gRPC's generated code of interop.proto: messages, stubs, and the functions to add servicers.
 
 Nothing is generated into the tree: the names of the package are gRPC's own, not ours.
 """

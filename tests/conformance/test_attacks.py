@@ -1,4 +1,4 @@
-"""Nobody who calls well notices one who does not, and what that one costs has a bound."""
+"""An abusive client is not noticed by others, and its cost is bounded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONNECTIONS: Final = 200
 
 
 def context_of(folder: Path | None) -> ssl.SSLContext | None:
-    """What a raw client needs for TLS."""
+    """The TLS context of a raw client."""
     if folder is None:
         return None
     context = ssl.create_default_context(cafile=folder / "ca.pem")
@@ -80,7 +80,7 @@ async def test_an_attack_disturbs_nobody_and_is_bounded(
             reads_nothing=attack.reads_nothing,
             tls=context_of(folder),
         ) as abuser:
-            # A client that is cut off cannot go on.
+            # A client that is cut off cannot continue.
             with suppress(ConnectionError):
                 async with asyncio.timeout(ANSWER_S):
                     await attack.run(abuser)
@@ -105,7 +105,7 @@ def _is_ended(attack: Attack, abuser: RawConnection) -> bool:
 
 
 def _judge(attack: Attack, abuser: RawConnection) -> None:
-    """How the listener has ended it."""
+    """Check how the listener has ended it."""
     if attack.codes:
         assert _is_ended(attack, abuser), abuser.resets
         # The word that it is over may be lost where more comes than is read.
@@ -115,7 +115,7 @@ def _judge(attack: Attack, abuser: RawConnection) -> None:
 async def test_a_path_that_is_no_text_ends_one_call_at_most(
     transport: str, certificates: Path
 ) -> None:
-    """grpcio ends its listener: anybody who may connect may take a controller from its clients."""
+    """grpcio ends its listener: a client that may connect can take a controller from all others."""
     with Served(transport, certificates) as own:
         async with RawConnection(
             (HOST, own.address.port), source=ABUSER, tls=context_of(certificates)

@@ -1,4 +1,4 @@
-"""What a client may count on beyond the interop cases, over each transport, and where both mix."""
+"""Guarantees to a client beyond the interop cases, over each transport, and mixed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.conformance.transports import TRANSPORTS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-# Beside its body a message has some bytes that say what it is.
+# A message has some bytes around its body that say what it is.
 LARGE: Final = 8 * 1024 * 1024
 LONG: Final = 4000
 PAUSE_US: Final = 1_000_000_000

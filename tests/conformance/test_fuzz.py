@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FRAMES: Final = 20_000
 
 
-# grpcio is the reference elsewhere: what harms it here is known, and cannot be mended by us.
+# grpcio is the reference elsewhere: what harms it here is known, and cannot be fixed by us.
 @pytest.mark.parametrize("transport", OURS)
 async def test_no_frames_harm_a_listener(transport: str, folder: Path | None) -> None:
     start = time.time_ns()

@@ -47,7 +47,7 @@ NOT_APPLICABLE: Final[Mapping[str, str]] = {
     "orca_per_rpc": "reports of load for balancers: a quorum has none",
     "orca_oob": "reports of load for balancers: a quorum has none",
 }
-# Nobody is to be found slow by the clock of a machine that is busy with something else.
+# No client is to be found slow by the clock of a machine that is busy with something else.
 PATIENCE: Final = (
     f"-soak_per_iteration_max_acceptable_latency_ms={ANSWER_S * 1000:.0f}",
     f"-soak_overall_timeout_seconds={ANSWER_S:.0f}",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Behind it the port is told, by a server that says what it does.
+# The port follows, in the output of a server that logs what it does.
 LISTENS: Final = "interop server listening on "
 TALKATIVE: Final = {"GRPC_GO_LOG_SEVERITY_LEVEL": "info"}
 LINES: Final = 50
@@ -42,7 +42,7 @@ def running(programs: Path, folder: Path | None) -> Iterator[Address]:
                 break
         else:
             pytest.fail(f"the server of grpc-go has ended: {''.join(said)}")
-        # It would wait for somebody who reads what else it says.
+        # It would block without a reader of the rest of its output.
         reading.start()
         yield Address(int(line.rpartition(":")[2]), folder)
         assert process.poll() is None, "".join(said)
@@ -56,7 +56,7 @@ def running(programs: Path, folder: Path | None) -> Iterator[Address]:
 
 @pytest.fixture(scope="module")
 def address(programs: Path, folder: Path | None) -> Iterator[Address]:
-    """Where the server listens, for all tests of the module."""
+    """The address of the server, for all tests of the module."""
     with running(programs, folder) as listening:
         yield listening
 

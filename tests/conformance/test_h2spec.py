@@ -22,7 +22,7 @@ RUN_S: Final = 600
 SUMMARY: Final = re.compile(r"^(\d+) tests, (\d+) passed, \d+ skipped, \d+ failed$", re.MULTILINE)
 
 
-# grpcio is the reference elsewhere: what it does here is known, and cannot be mended by us.
+# grpcio is the reference elsewhere: what it does here is known, and cannot be fixed by us.
 @pytest.mark.parametrize("transport", sorted(OURS), indirect=True)
 def test_every_case_passes(served: Served, folder: Path | None, programs: Path) -> None:
     tls = [] if folder is None else ["--tls", "--insecure"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 GRPCIO: Final = Transport.GRPCIO
 TRANSPORTS: Final = tuple(Transport)
-# What these do wrong can be mended here: nothing that a test asks for is forgiven them.
+# What these do wrong can be fixed here: nothing that a test asks for is forgiven them.
 OURS: Final = frozenset(TRANSPORTS) - {GRPCIO}
 
 

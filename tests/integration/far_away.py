@@ -16,8 +16,8 @@ HOST = "127.0.0.1"
 class FarAway:
     """Listens on one port of loopback and passes everything on to another, `one_way_s` later.
 
-    The kernel accepts immediately, so the time that a handshake of TCP would have taken comes
-    before the first bytes. An async context manager.
+    The kernel accepts immediately, so the time that a handshake of TCP would have taken precedes
+    the first bytes. An async context manager.
     """
 
     def __init__(self, port: int, target: int, one_way_s: float) -> None:

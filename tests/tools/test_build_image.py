@@ -1,4 +1,4 @@
-"""tools/build_image.py: which program builds, and what it is told."""
+"""tools/build_image.py: the program that builds, and its arguments."""
 
 from __future__ import annotations
 

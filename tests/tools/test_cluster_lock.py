@@ -15,7 +15,7 @@ JOINS_WITHIN_S = 60.0
 
 
 def is_free(path: Path, kind: int) -> bool:
-    """True if another process would get the lock at once."""
+    """True if another process would get the lock immediately."""
     with path.open("w") as file:
         try:
             fcntl.flock(file, kind | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Seeds that catch no planted bug any more are looked for again, and noted where they stand."""
+"""Seeds that no longer catch a mutant are searched again, and noted in their place."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Names that users and directories depend on stay as they are; `--rewrite` writes the listing.
 
-The listing beside this file is compared with what the code has. A name that is gone is a breaking
-change: CHANGELOG.md has to say so.
+The listing next to this file is compared with what the code has. A name that is gone is a
+breaking change: CHANGELOG.md has to say so.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def format_listing(names: Mapping[str, Iterable[str]]) -> str:
 
 
 def complaint(section: str, listed: Iterable[str], found: Iterable[str]) -> str:
-    """The difference of a section in words, with the remedy; empty where there is none."""
+    """The difference of a section in plain text, with the remedy; empty if it has none."""
     gone, new = set(listed) - set(found), set(found) - set(listed)
     if not gone and not new:
         return ""

@@ -1,4 +1,4 @@
-"""deploy/images/quorate/quorate-init: what stops a container reaches the command in it at once."""
+"""deploy/images/quorate/quorate-init: a signal to the container reaches its command immediately."""
 
 from __future__ import annotations
 

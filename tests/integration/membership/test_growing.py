@@ -22,7 +22,8 @@ async def test_one_to_five_and_back_without_a_lost_write(tmp_path: Path) -> None
                 await members.add(node_id)
                 await members.voters_become(*range(1, node_id + 1))
                 await load.goes_on()
-            # The leader goes first: it leads until its removal is committed, then another leads.
+            # The leader goes first: it leads until its removal is committed, then resigns in favour
+            # of a successor.
             left = [1, 2, 3, 4, 5]
             removed: list[int] = []
             while len(left) > 1:

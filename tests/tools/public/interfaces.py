@@ -116,7 +116,7 @@ def _with_old_names(meters: Mapping[str, MetricDefinition]) -> dict[str, MetricD
 
 
 def log_fields() -> Iterator[str]:
-    """The fields that lines of the log have beside their own, as far as code writes them down."""
+    """The fields of log lines in addition to the common ones, as far as code writes them down."""
     yield from (REPEATS, TOPIC, LEFT_OUT)
     for module in modules():
         for keyword in module.keywords("extra"):

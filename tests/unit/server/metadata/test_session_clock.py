@@ -13,7 +13,7 @@ class Looked:
         self.clock = SilenceClock(self.now_ms, pause_ms=PAUSE_MS)
 
     def after(self, stood_ms: int) -> bool:
-        """Let the loop stall for so long after a usual tick; True if it paused."""
+        """Let the loop stand for so long beyond the time between two looks; whether it paused."""
         self.now_ms += TICK_MS + stood_ms
         return self.clock.look(self.now_ms)
 
