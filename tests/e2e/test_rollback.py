@@ -31,7 +31,7 @@ def installed_and_scaled(cluster: Cluster, *values: str, first: int, then: int) 
 
 
 def has_setting(release: Release) -> bool:
-    """Whether the controllers have the setting that revision 2 has and revision 1 has not."""
+    """True if the controllers have the setting that revision 2 adds."""
     told = release.cluster.get("configmaps", release.fullname)["data"]["controller.properties"]
     return SETTING in told.splitlines()
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.interop.stock_kafka import StockKafka
 
 Image: TypeAlias = dict[str, str]
-"""What `cat` prints of every leaf, by path."""
+"""The output of `cat` for every leaf, by path."""
 
 POLL_S: Final = 0.02
 # A shell that reads a small file starts within two seconds on a machine that is not busy.

@@ -87,7 +87,7 @@ class World:
         return machine is not None and machine.runs and key(who.node_id, machine.disk) == who
 
     def seems_live(self, who: ReplicaKey) -> bool:
-        """Whether that replica is alive, as far as the leader knows."""
+        """True if that replica is alive, as far as the leader knows."""
         return self._heard(self.last_fetch_ms.get(who)) == LATELY or who.node_id == self.leader
 
     def count_live(self, voters: set[ReplicaKey]) -> int:

@@ -221,7 +221,7 @@ class Story:
             raise AssertionError(f"it never comes: {self.do_state({})}")
 
     def _has_active_leader(self) -> bool:
-        """Whether a leader has replayed all before its epoch; its record commits soon after."""
+        """True if a leader has replayed all before its epoch; its record commits soon after."""
         leader = self.cluster.leader()
         start = None if leader is None or leader.progress is None else leader.progress.epoch_start
         return leader is not None and start is not None and leader.application.applied >= start
@@ -386,7 +386,7 @@ class Story:
 
 
 def _is_routine(effect: api.Effect) -> bool:
-    """Whether an effect occurs in every step of every replica."""
+    """True if an effect occurs in every step of every replica."""
     match effect:
         case api.PublishProgress():
             return True

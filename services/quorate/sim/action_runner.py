@@ -30,7 +30,7 @@ class Action(Protocol):
     """One action on a cluster; its fields are plain values."""
 
     def run(self, action_runner: ActionRunner) -> ReplyToken | None:
-        """Execute it now; a request returns the token of its response in `World.answers`."""
+        """Execute it now; a request returns the token of its response in `Cluster.answers`."""
         ...
 
 

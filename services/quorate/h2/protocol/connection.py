@@ -74,7 +74,7 @@ class Connection(ControlFrames):
             at = len(self._preface)
             if data[:at] != self._preface[:end]:
                 raise ProtocolViolationError(
-                    H2ErrorCode.PROTOCOL_ERROR, "this is no preface of HTTP/2"
+                    H2ErrorCode.PROTOCOL_ERROR, "not the connection preface of HTTP/2"
                 )
             if end < at:
                 self._in = data

@@ -39,7 +39,7 @@ class SendInvalidPeerRequest:
         if node is None:
             return
         request = invalid_peer_request(RandomSource(self.salt, "peers"), node)
-        world.log(f"node {node.node_id} is asked in vain for {type(request).__name__}")
+        world.log(f"node {node.node_id} gets an invalid {type(request).__name__}")
         token = world.next_token()
         world.watch.before_invalid_peer_request(token)
         node.receive(token, request)

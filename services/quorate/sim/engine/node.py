@@ -301,7 +301,7 @@ class SimulatedNode(SimulatedMachine):
             self.process.hung_up(token)
 
     def ask(self, request: MembershipRequest) -> ReplyToken:
-        """Send a membership request to this process; the response is in `World.answers`."""
+        """Send a membership request to this process; the response is in `Cluster.answers`."""
         token = self.world.next_token()
         self.receive(token, request)
         return token

@@ -32,7 +32,7 @@ def wiped(node_id: int = 2, *, log_end: int = 0) -> RaftCore:
 
 
 def asked(core: RaftCore, to: int, *, now_ms: int) -> CallId:
-    """The question to that voter under way, after as much time as that takes."""
+    """The vote request to that voter in flight, as soon as it is sent."""
     for later in range(0, 20_000, 50):
         core.step(api.TimerFired(), Millis(now_ms + later))
         for sent in cores.open_calls(core, RequestKind.DISCOVERY):
